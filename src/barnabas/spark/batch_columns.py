@@ -1,10 +1,10 @@
-"""Record batches as Arrow arrays, without a step in Python for each field of each record.
+"""Decode record batches into Arrow arrays, without a Python step for each field of each record.
 
     batches ─▶ those that a reader sees ─▶ where each record begins ─▶ its fields ─▶ Arrow arrays
 
-A plain loop finds where records begin, since each says where the next one does. NumPy then reads
-one field of all records after the other, as numbers of any width. Keys and values are pieces of the
-batches, and Arrow takes those. Records with headers cost a step each.
+A plain loop finds where records begin, since the length of each gives the begin of the next. NumPy
+then reads one field of all records at a time, as numbers of any width. Keys and values are slices
+of the batches, which Arrow copies. A record with headers costs a step in Python.
 
 The result is what `protocol.records.decode_records` gives. Source: Kafka's DefaultRecord,
 DefaultRecordBatch and CompletedFetch (which records a reader sees).
@@ -40,10 +40,10 @@ from barnabas.protocol.records.uniform import RECORD_SIZE_BYTES_MIN
 from barnabas.protocol.records.walk import VARINT_BYTES_MAX, VARLONG_BYTES_MAX, BadRecordError
 
 TOGETHER_SIZE_BYTES_MAX: Final = 32 * 1024 * 1024
-"""Batches become arrays together until their records have so many bytes, uncompressed."""
+"""The uncompressed size at which batches that are decoded together become arrays."""
 TOGETHER_RECORDS_MAX: Final = 100_000
 _PADDING: Final = bytes(16)
-"""Behind the records, so that a number that is cut off ends in any case."""
+"""Appended to the records, so that reading a number that is cut off ends."""
 _LOW: Final = np.uint64(0x7F)
 _MORE: Final = np.uint8(0x80)
 _ONE: Final = np.uint64(1)
@@ -64,7 +64,7 @@ class BatchColumns:
 
 
 class AbortedProducers:
-    """Which batches an answer to a fetch leaves to the reader to drop, as their transaction ended.
+    """Finds the batches of aborted transactions, which a reader of committed records drops.
 
     `aborted`: of the answer. Source: CompletedFetch.consumeAbortedTransactionsUpTo.
     """
@@ -186,7 +186,7 @@ def _columns(sections: Sequence[_Section], first: int, until: int) -> BatchColum
 
 
 def _starts(data: bytes, sections: Sequence[_Section]) -> list[int]:
-    """Where the records begin.
+    """Return the positions at which the records begin.
 
     Raises CorruptBatchError where they do not fill their batch, or IndexError.
     """
@@ -250,7 +250,10 @@ class _Fields:
         return (raw >> _ONE).astype(np.int64) ^ -(raw & _ONE).astype(np.int64)
 
     def piece(self, ends: Any) -> tuple[Any, Any, Any]:
-        """Where bytes begin and end, and which are null. Raises CorruptBatchError."""
+        """Read a piece of each record: its begin, its end, and whether it is null.
+
+        Raises CorruptBatchError.
+        """
         sizes = self.number(VARINT_BYTES_MAX)
         is_null = sizes < 0
         begins = self.at
@@ -298,7 +301,7 @@ def _of_each(numbers: Sequence[int], counts: Sequence[int]) -> Any:
 def _binary(buffer: Any, piece: tuple[Any, Any, Any], seen: Any) -> Any:
     """An Arrow array of pieces of a buffer, at these places or at all."""
     begins, ends, is_null = piece
-    # Every other piece is one of ours; those between them are not taken.
+    # The pieces asked for are those at even places; `take` leaves out the gaps between them.
     offsets = np.empty(2 * len(begins), np.int32)
     offsets[0::2] = begins
     offsets[1::2] = ends

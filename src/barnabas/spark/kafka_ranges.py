@@ -1,11 +1,10 @@
-"""Spark's source for Kafka without its records: a row is a range of offsets, which others read.
+"""Spark's source for Kafka, giving ranges of offsets instead of records.
 
-Spark's source plans micro-batches: where they begin and end, how many records they may take, what
-retention has deleted, what the checkpoint and the progress say. Its tasks read records one by one,
-which costs more than all that SQL does with most of them. So its table is put behind one that plans
-as it does, and gives tasks the ranges alone; whoever reads them fetches batches
-(`kafka.wire_reader`). Offsets, their files and checkpoints are those of Spark's source, so that a
-query may go over from one to the other and back.
+Spark's source plans micro-batches: their offsets and sizes, the handling of what retention has
+deleted, checkpoints and progress. Its tasks read records one by one, which costs more than most of
+what SQL does with them. This table delegates all planning to Spark's, and gives tasks only the
+ranges; workers then fetch the batches (`kafka.wire_reader`). Offsets and checkpoints are those of
+Spark's source, so a query can change from one to the other and back.
 
 The table lives in the driver. Tasks get classes of Spark's own, so that other machines need
 nothing. Compiled by Janino, which Spark brings along.

@@ -202,7 +202,7 @@ class RecordColumns:
 
 
 class ColumnsChecksum:
-    """A number for records in their order, in whatever pieces they come."""
+    """A checksum of records in their order, the same however they are split into pieces."""
 
     _SUMS: Final = Struct(">4I")
 
@@ -216,7 +216,7 @@ class ColumnsChecksum:
 
     @property
     def value(self) -> int:
-        """The number, of 63 bits."""
+        """The checksum, of 63 bits."""
         digest = blake2b(self._SUMS.pack(*self._sums), digest_size=8).digest()
         return int.from_bytes(digest, "big") >> 1
 

@@ -112,9 +112,9 @@ def command(
 ) -> None:
     """Print the records of TOPICS, from the earliest to the latest.
 
-    With --follow it starts at the end, unless --from says otherwise, and waits for more: also for
-    topics that do not exist yet, of which it prints all records. With --json or -F json, each line
-    is an object that `barnabas produce -F json` reads back.
+    With --follow it starts at the end, unless --from says otherwise, and waits for more. It also
+    waits for topics that do not exist yet, and prints all their records. With --json or -F json,
+    each line is an object that `barnabas produce -F json` reads back.
     """
     if keys and key_separator is None:
         key_separator = "\t"

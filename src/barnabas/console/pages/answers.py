@@ -1,7 +1,7 @@
-"""Answers that many people share: asked once, and kept for a moment.
+"""Answers that users share: computed once, and kept for a moment.
 
-An answer is shared by those whose roles have the same names, so that nobody gets what a role hides.
-All is on the event loop; what an answer takes is a thread's work.
+Only users whose roles have the same names share an answer, so nobody sees what their role hides.
+Everything here runs on the event loop; threads compute the answers.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Final
 KEPT_S: Final = 1.0
 ANSWERS_MAX: Final = 256
 ANSWER_BYTES_MAX: Final = 256 * 1024
-"""Larger answers are for those alone who wait for them."""
+"""Larger answers go only to the users who wait for them, and are not kept."""
 
 
 class Answers:
-    """Bytes by the question that they answer."""
+    """Answers as bytes, by question."""
 
     def __init__(self, kept_s: float = KEPT_S, now_s: Callable[[], float] = time.monotonic) -> None:
         self._kept_s, self._now_s = kept_s, now_s
@@ -27,9 +27,9 @@ class Answers:
         self._forgotten = 0
 
     async def get(self, question: Hashable, ask: Callable[[], Awaitable[bytes]]) -> bytes:
-        """The answer. Raises what `ask` does: those that wait share a failure, and none is kept.
+        """Return the answer. Raises what `ask` does: a failure goes to all that wait, unkept.
 
-        It goes on for the others when one of those that wait is cancelled.
+        If one of those that wait is cancelled, the others still get the answer.
         """
         kept = self._kept.get(question)
         if kept is not None and self._now_s() - kept[0] <= self._kept_s:
@@ -42,7 +42,7 @@ class Answers:
         return await asyncio.shield(task)
 
     def forget(self) -> None:
-        """Something was changed: who asks from now on does not get what was asked for before."""
+        """Drop all answers after a change, those on their way included."""
         self._forgotten += 1
         self._kept.clear()
         self._asked.clear()
@@ -61,4 +61,4 @@ class Answers:
         if self._asked.get(question) is task:
             del self._asked[question]
         if not task.cancelled():
-            task.exception()  # somebody may have waited for it, or nobody any more
+            task.exception()  # retrieved, since nobody may wait for it any more

@@ -122,8 +122,8 @@ class Endpoint:
 
     Names in the path that rights are about: `{topic}`, `{group}`, `{subject}`, `{connector}`,
     `{query}`. `everywhere`: the right must come from a role without patterns, as for what concerns
-    the whole cluster. `is_shared`: what it answers depends on the request and on the roles alone,
-    and those who ask the same within a moment get one answer.
+    the whole cluster. `is_shared`: the answer depends only on the request and the user's roles,
+    so users with the same roles share it for a moment.
     """
 
     method: str
@@ -137,7 +137,7 @@ class Endpoint:
 
 
 def shared(path: str, what: str, handler: Handler) -> Endpoint:
-    """What those who see it ask again and again."""
+    """Return an endpoint that pages ask repeatedly, and whose answers users share."""
     return Endpoint("GET", path, "view", what, handler, is_shared=True)
 
 

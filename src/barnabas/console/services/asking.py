@@ -231,7 +231,7 @@ def _told(error: AdminError) -> Exception:
 class Kept(Generic[T]):
     """An answer that is used again for a while; threads that ask at once wait for one answer.
 
-    While one thread asks anew, others get the last answer for `stale_s` longer. A failure is the
+    While one thread asks again, others get the last answer for `stale_s` longer. A failure is the
     answer for those that waited for it: else each would wait for its own in turn.
     """
 

@@ -44,7 +44,7 @@ QUEUE_KBYTES_MAX: Final = 16_384
 QUEUE_RECORDS: Final = 50_000
 """Records that a reader fetches ahead. Each costs librdkafka some hundred bytes beside its own."""
 FULL_MS: Final = 20
-"""How long a reader that has fetched so many waits until it looks again."""
+"""The pause of a reader that has fetched QUEUE_RECORDS, before it checks for room again."""
 TAIL_RECORDS_MAX: Final = 200
 """Records of one step of the live tail; more are skipped, and counted."""
 PRODUCE_S: Final = 15.0
@@ -95,7 +95,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a search is. `total` is an estimate: offsets may have gaps."""
+    """The progress of a search. `total` is an estimate: offsets may have gaps."""
 
     scanned: int
     total: int
@@ -380,7 +380,7 @@ class MessageService:
     def _consumer(self, **more: Any) -> Iterator[Consumer]:
         settings = self._cluster.access.librdkafka(
             **{
-                "group.id": "barnabas-console",  # of which it never becomes a member
+                "group.id": "barnabas-console",  # it assigns partitions and never joins
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "enable.partition.eof": True,

@@ -1,13 +1,14 @@
-"""Texts that the bytes of a record must have for a filter to be true of it: needles.
+"""Needles: texts that the bytes of a record must contain for a filter to match it.
 
-A search looks for them before it decodes: most records have none, and finding that out costs a
-hundredth of reading JSON. `finder` never says no of data in which a decoded text could stand:
+A search looks for needles before it decodes a record. Most records contain none, and this check
+costs a hundredth of decoding JSON. `finder` never rejects data that could match:
 
-- texts of JSON stand in its bytes as they are, unless a backslash escapes characters;
-- so do those of Avro, if its schema has no type that people see otherwise than it is written;
-- numbers, `true`, `null` and hexadecimal digits have letters, too, but needles have others;
-- where an object as a whole is searched, it is as JSON: needles have none of its signs, nor do
-  they begin as the rest of an escape may.
+- JSON contains its texts unchanged, unless a backslash escapes characters;
+- Avro does too, if its schema has only types that are shown as they are encoded;
+- numbers, `true`, `null` and hexadecimal digits are shown with letters of their own, so a needle
+  contains other letters;
+- an object as a whole is searched as JSON, so a needle contains none of JSON's punctuation and does
+  not begin like the rest of an escape.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from barnabas.schemas.wire_format import GUID_MAGIC, PREFIX_BYTES
 
 _SIGNS: Final = frozenset('"\\,:[]{}')
 _LETTERS: Final = frozenset("".join(("abcdef", "true", "false", "null", "NaN", "Infinity")))
-"""Those of digits and words that stand for no text."""
+"""The letters of numbers, constants and hexadecimal digits, which are not texts."""
 _ESCAPES: Final = frozenset("nrtfbu0123456789abcdef")
-"""What may follow the backslash of an escape, up to its end."""
+"""Characters that can follow the backslash of an escape, up to its end."""
 _PLAIN_TYPES: Final = ("null", "boolean", "int", "long", "float", "double", "string")
 _NAMED: Final = ("record", "error")
 
@@ -36,13 +37,13 @@ class Needle:
 
 
 Needles = frozenset[Needle]
-"""Of these a record must have one at least."""
+"""A record that matches contains at least one of these."""
 
 
 def needle_of(root: str, text: Any, *, is_whole: bool = False) -> Needles | None:
-    """The needle for a text; None if the bytes need not have it.
+    """The needle for a text; None if the bytes of a match need not contain the text.
 
-    `is_whole`: the text is compared with a whole text, else it may stand within an object.
+    `is_whole`: a filter compares the text with a whole text; otherwise it may be part of an object.
     """
     if not isinstance(text, str) or not text or set(text) <= _LETTERS | set(" 0123456789+-."):
         return None
@@ -74,13 +75,13 @@ def both(found: Iterable[Needles | None]) -> Needles | None:
 def finder(
     texts: Sequence[bytes], names: Callable[[bytes], tuple[bytes, ...] | None]
 ) -> Callable[[bytes | None], bool]:
-    """What says whether one of the texts may stand in a key or value.
+    """Return a function that decides whether a key or value may contain one of the texts.
 
-    `names` gives, of data with a schema, the names of fields, which people see beside the texts
-    in the bytes; None if its texts need not stand in the bytes.
+    `names` returns the field names of data with a schema, which are shown but not encoded; None if
+    the data may be shown with texts that its bytes do not contain.
     """
     named: dict[bytes, bool] = {}
-    """By the prefix of data: whether a name of its schema has a text."""
+    """By the prefix of data: whether a field name of its schema contains a text."""
 
     def may_have(data: bytes | None) -> bool:
         if not data:
@@ -103,9 +104,9 @@ def finder(
 
 
 def names_of(schema: Any) -> tuple[bytes, ...] | None:
-    """The names of fields of an Avro schema (parsed JSON); None if it has other types than plain.
+    """The field names of an Avro schema (parsed JSON); None if not all its types are plain.
 
-    Plain types are those of which people see what is written: no enums, bytes or logical types.
+    Plain types are shown as they are encoded: not enums, bytes or logical types.
     """
     names: set[bytes] = set()
     return tuple(sorted(names)) if _is_plain(schema, names, set()) else None

@@ -1,6 +1,6 @@
-"""Pages before searches: long work waits a moment while short work is under way.
+"""Right of way for pages: searches pause while a page is being answered.
 
-Python runs one thread at a time. Without this, a page would wait for its turn behind every search.
+Python runs one thread at a time, so a page would otherwise wait behind every search.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Final
 
 WAIT_S: Final = 0.01
-"""What a step of long work waits at most: searches go on, slowly, while pages never cease."""
+"""The longest pause between two steps of long work: searches advance even under constant load."""
 
 
 class RightOfWay:
@@ -24,7 +24,7 @@ class RightOfWay:
 
     @contextmanager
     def short(self) -> Iterator[None]:
-        """Short work."""
+        """Mark the body of a `with` statement as short work."""
         with self._changed:
             self._short += 1
         try:

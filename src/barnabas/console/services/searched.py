@@ -89,9 +89,10 @@ class Searched:
 def may_match(
     needles: Needles | None, decoder: Decoder, hidden: Sequence[str]
 ) -> Callable[[Any], bool] | None:
-    """What says of a record whether decoding it is worth while; None if it always is.
+    """Return a function that decides whether a record may match; None if every record may.
 
-    Headers may name a schema, and a mask is a text of its own: such records are always decoded.
+    Records with headers, which may name a schema, always may. So do all records where fields are
+    masked, since a filter also sees the mask.
     """
     if needles is None or hidden:
         return None

@@ -224,7 +224,7 @@ class Transaction:
         self._check()
 
     def send_columns(self, topic: str, columns: RecordColumns) -> None:
-        """Write records, of which there is at least one, in the order that any run of the task has.
+        """Write one or more records, in the order that every run of the task repeats.
 
         Only where `takes_columns` is true.
         """
@@ -386,7 +386,7 @@ def columns_of(rows: RecordBatch) -> tuple[RecordColumns, int]:
     stamps = pyarrow.nulls(rows.num_rows, pyarrow.int64()) if given is None else given
     now_ms = time.time_ns() // 1_000_000
     columns = RecordColumns.of(keys, values, stamps.fill_null(now_ms))
-    # What bytes do not tell: their lengths, null from empty, and the timestamp.
+    # Seeds add what the bytes lack: lengths (null differs from empty) and the timestamp.
     seeds = stamps.fill_null(-1).to_numpy()
     for data in (keys, values):
         seeds = seeds * 31 + pc.binary_length(data).fill_null(-1).to_numpy()

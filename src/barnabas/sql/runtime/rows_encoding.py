@@ -148,7 +148,7 @@ def encode_key(key: Iterable[Any]) -> bytes:
 def encode_keys(keys: Sequence[tuple[Any, ...]]) -> list[bytes]:
     """The same of many keys, which have equally many parts. Single texts take the least time."""
     if keys and all(len(key) == 1 and type(key[0]) is str for key in (keys[0], keys[-1])):
-        with suppress(TypeError):  # some are no texts
+        with suppress(TypeError):  # some are not texts
             whole = "\x00".join([part for (part,) in keys])
             texts = whole.encode("utf-8", "surrogatepass").split(b"\x00")
             if len(texts) == len(keys):  # none has a zero in it

@@ -176,7 +176,7 @@ class SparkQuery:
 
     @property
     def read_of_batches(self) -> Mapping[int, int]:
-        """How many records each of the last micro-batches has read."""
+        """The number of records that each of the last micro-batches has read, by its number."""
         return self._sink.read_of_batches if self._sink else {}
 
     def explain(self) -> str:

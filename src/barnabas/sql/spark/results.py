@@ -228,7 +228,7 @@ class ResultSink:
 
     @property
     def read_of_batches(self) -> dict[int, int]:
-        """By micro-batch, of the last ones, how many records sources gave."""
+        """The number of records read, by the number of each of the last micro-batches."""
         with self._lock:
             return dict(self._read)
 

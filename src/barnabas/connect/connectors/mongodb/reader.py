@@ -253,7 +253,7 @@ class ChangeReader(SourceReader):
                 "has the changes after the stored offset. Set errors.tolerance=all to go on with "
                 f"new changes, or reset the connector's offsets: {error}"
             ) from error
-        _log.error("changes may be lost: the change stream was restarted:  %s", error)
+        _log.error("changes may be lost: the change stream was restarted: %s", error)
         self._token = None
 
     def _open(self) -> None:

@@ -107,7 +107,7 @@ class GroupWork:
         try:
             self._store.statuses.flush()
         except ReadTimeoutError as error:
-            _log.warning("states of stopped connectors and tasks are not written yet:  %s", error)
+            _log.warning("states of stopped connectors and tasks are not written yet: %s", error)
 
     def _take(self, assignment: Assignment, generation: int, is_leader: bool) -> None:
         position = self._position
