@@ -56,6 +56,7 @@ CREATE STREAM q AS SELECT k, CAST(d AS STRING) AS x, CAST(i AS STRING) AS y,
 """
 COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 10 SECONDS) {more};"
 JOIN = "CREATE STREAM q AS SELECT {key}, s.i, p.name FROM s JOIN p ON {key} = p.k;"
+JOINED = "FROM s JOIN p ON s.k = p.k"
 CASES = {
     "Filter": (FILTER, "JSON", "DOUBLE"),
     "Filter, DELIMITED in and out": (FILTER, "DELIMITED", "DOUBLE"),
@@ -91,6 +92,18 @@ CASES = {
     ),
     "Stream joined to a table": (JOIN.format(key="s.k"), "JSON", "DOUBLE"),
     "Stream joined to a table by another column": (JOIN.format(key="s.t"), "JSON", "DOUBLE"),
+    "Stream joined to a table, windowed count by the key": (
+        COUNT.replace("k, COUNT", "s.k, COUNT")
+        .replace("FROM s", JOINED)
+        .format(more="GROUP BY s.k"),
+        "JSON",
+        "DOUBLE",
+    ),
+    "Stream joined to a table, count by a column of it": (
+        f"CREATE TABLE q AS SELECT p.name, COUNT(*) AS n {JOINED} GROUP BY p.name;",
+        "JSON",
+        "DOUBLE",
+    ),
     "Stream joined to a table, a key for each record": (JOIN.format(key="s.k"), "JSON", "DOUBLE"),
 }
 KEYS_OF = {"Stream joined to a table, a key for each record": RECORDS}

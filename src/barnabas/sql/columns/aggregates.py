@@ -10,7 +10,7 @@ changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -65,25 +65,25 @@ AddAll = Callable[[list[Value], Indexes, Vector], list[Value]]
 """The states of groups with all values of a column added: each value has its group's number."""
 
 
+class Aggregated(Protocol):
+    """An aggregate and its sink, for frames."""
+
+    def run(self, frame: Frame, headers: Callable[[int], tuple[Header, ...]], /) -> Emitted | None:
+        """Return what comes of certain records; None, before anything has changed, if the row
+        engine must decide."""
+        ...
+
+
 class AggregateProgram:
     """A stage from a topic to an aggregate and its sink, for whole batches."""
 
     def __init__(
-        self,
-        stage: Stage,
-        node: StreamAggregateNode | WindowedAggregateNode,
-        source: Source,
-        steps: Sequence[Step],
-        arguments: Sequence[tuple[Kernel | None, AddAll]],
-        having: Having | None,
-        *,
-        needs_rows: bool,
+        self, source: Source, steps: Sequence[Step], aggregate: Aggregated, *, needs_rows: bool
     ) -> None:
         """`needs_rows`: a step may note something of a record without a row."""
-        self._stage, self._node, self._having = stage, node, having
         self._needs_rows = needs_rows
         self._source, self._steps = source, tuple(steps)
-        self._arguments = tuple(arguments)
+        self._aggregate = aggregate
 
     def run(self, inputs: Sequence[Sequence[Any]]) -> Emitted | ByRows:
         """Return what comes out of the stage, or the records if the row engine must run them."""
@@ -93,19 +93,36 @@ class AggregateProgram:
         if self._needs_rows:
             frame.doubt |= rowless
         frame.keep(~rowless | frame.doubt)
-        left = run(frame, self._steps)
-        columns = [] if len(left) else self._evaluated(frame)
-        if len(left) or frame.doubt.any():
-            return ByRows(merged.records())
+        made = None
+        if not len(run(frame, self._steps)):
+            made = self._aggregate.run(frame, merged.headers)
+        return ByRows(merged.records()) if made is None else made
+
+
+class FrameAggregate:
+    """The aggregate of a stage by time windows or without windows."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        node: StreamAggregateNode | WindowedAggregateNode,
+        arguments: Sequence[tuple[Kernel | None, AddAll]],
+        having: Having | None,
+    ) -> None:
+        self._stage, self._node, self._having = stage, node, having
+        self._arguments = tuple(arguments)
+
+    def run(self, frame: Frame, headers: Callable[[int], tuple[Header, ...]]) -> Emitted | None:
+        """Return what comes of certain records; None, before anything has changed, if the row
+        engine must decide."""
+        columns = [None if kernel is None else kernel(frame) for kernel, _ in self._arguments]
+        if frame.doubt.any():
+            return None
         if frame.has_key is not None:  # records without a key count nowhere
             kept = np.flatnonzero(frame.has_key)
             columns = [None if column is None else column.take(kept) for column in columns]
             frame.keep(frame.has_key)
-        made = self._aggregate(frame, columns, merged.headers)
-        return ByRows(merged.records()) if made is None else made
-
-    def _evaluated(self, frame: Frame) -> list[Vector | None]:
-        return [None if kernel is None else kernel(frame) for kernel, _ in self._arguments]
+        return self._aggregate(frame, columns, headers)
 
     def _aggregate(
         self,
@@ -113,7 +130,6 @@ class AggregateProgram:
         columns: Sequence[Vector | None],
         headers: Callable[[int], tuple[Header, ...]],
     ) -> Emitted | None:
-        """Return None, before anything has changed, if the row engine must decide."""
         node, store = self._node, self._node.store
         assert store is not None
         if not len(frame):
@@ -415,9 +431,26 @@ def aggregate_program(
     if source is None or isinstance(given, TableSource):
         return None
     keys = given.keys if isinstance(given, Channel) else given.schema.key
+    if any(column.type.base not in KEYS for column in keys):
+        return None
     nodes = stage.chain(0)[1:]
     if feeder is not None:
         nodes = [*feeder.chain(0)[1:-1], *nodes]
+    found = aggregate_behind(stage, nodes, functions)
+    if found is None:
+        return None
+    between, aggregate = found
+    steps = steps_of(between, functions)
+    if steps is None:
+        return None
+    return AggregateProgram(source, steps, aggregate, needs_rows=any(map(needs_row, between)))
+
+
+def aggregate_behind(
+    stage: Stage, nodes: Sequence[Node], functions: Mapping[str, Function]
+) -> tuple[Sequence[Node], FrameAggregate] | None:
+    """The nodes before the only aggregate among `nodes`, which end a stage, and that aggregate
+    with what follows; None if there is none or it can only run row by row."""
     places = [at for at, node in enumerate(nodes) if isinstance(node, AggregateNode)]
     if len(places) != 1:
         return None
@@ -432,19 +465,15 @@ def aggregate_program(
     form = node.form
     if not isinstance(form, AggregateForm) or not _only_shows(after):
         return None
-    if any(column.type.base not in KEYS for column in keys):
-        return None
-    steps = steps_of(between, functions)
     arguments = _arguments(form, node, functions)
-    if steps is None or arguments is None:
+    if arguments is None:
         return None
     having = None
     if condition is not None:
         each = [each for _, _, each in arguments]
         having = Having(*condition, functions, each)
     adding = [(kernel, add) for kernel, add, _ in arguments]
-    needs_rows = any(map(needs_row, between))
-    return AggregateProgram(stage, node, source, steps, adding, having, needs_rows=needs_rows)
+    return between, FrameAggregate(stage, node, adding, having)
 
 
 def _only_shows(nodes: Sequence[Node]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,8 @@ from barnabas.sql.columns.vectors import (
 )
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import StreamSource
-from barnabas.sql.runtime.forms import SourceForm
+from barnabas.sql.runtime.forms import KeyForm, NeededKeyForm, SourceForm
+from barnabas.sql.runtime.node import Node
 from barnabas.sql.runtime.records import Record, Row
 from barnabas.sql.runtime.rows_encoding import partition_of
 from barnabas.sql.runtime.stage import Channel, Exit, Stage
@@ -306,21 +307,46 @@ class ChannelProgram:
     def run(self, raw: RawColumns, partitions: int) -> Sent:
         """Run a batch, and spread what comes out over so many partitions."""
         frame, rows, by_rows = self._chain.run(raw)
-        if rows:
-            of_rows = _frame_of(self._channel.columns, self._channel.keys, rows)
-            if of_rows is None:
-                return Sent([], self._all_records(frame, rows, raw), by_rows)
-            frame = together([frame, of_rows])
-        return Sent(_sent(frame, raw, partitions, None), [], by_rows)
+        return _with_rows(self._channel, frame, rows, by_rows, _Origin.of(raw), partitions)
 
-    def _all_records(
-        self, frame: Frame, rows: Sequence[tuple[int, Record]], raw: RawColumns
-    ) -> list[Record]:
-        """The records of a frame and those that the row engine has made, in their order."""
-        columns = _of_raw(frame, raw, None)
-        made = columns.records(len(columns.columns))
-        placed = [*zip(frame.places.tolist(), made, strict=True), *rows]
-        return [record for _, record in sorted(placed, key=lambda one: one[0])]
+
+class ChannelEnd:
+    """The exit of a stage with a join: its records go through a channel."""
+
+    def __init__(self, channel: Channel, partitions: int) -> None:
+        self._channel, self._partitions = channel, partitions
+
+    def made(
+        self,
+        frame: Frame,
+        rows: Sequence[tuple[int, Record]],
+        by_rows: int,
+        headers: Callable[[int], tuple[Header, ...]] | None,
+    ) -> Sent:
+        """The records of a frame and those that the row engine has made; all have keys."""
+        # Columns that show a record's origin were made where its topic was read.
+        origin = _Origin(0, None, headers)
+        return _with_rows(self._channel, frame, rows, by_rows, origin, self._partitions)
+
+
+def _with_rows(
+    channel: Channel,
+    frame: Frame,
+    rows: Sequence[tuple[int, Record]],
+    by_rows: int,
+    origin: _Origin,
+    partitions: int,
+) -> Sent:
+    if rows:
+        of_rows = _frame_of(channel.columns, channel.keys, rows)
+        if of_rows is None:
+            columns = _of_origin(frame, origin, None)
+            made = columns.records(len(columns.columns))
+            placed = [*zip(frame.places.tolist(), made, strict=True), *rows]
+            listed = [record for _, record in sorted(placed, key=lambda one: one[0])]
+            return Sent([], listed, by_rows)
+        frame = together([frame, of_rows])
+    return Sent(_sent(frame, origin, partitions, None), [], by_rows)
 
 
 class TopicProgram:
@@ -335,24 +361,39 @@ class TopicProgram:
         if frame.doubt.any():
             records = self._source.records(raw, frame.places)
             return Sent([], records, len(records))
-        return Sent(_sent(frame, raw, partitions, rowless), [], 0)
+        return Sent(_sent(frame, _Origin.of(raw), partitions, rowless), [], 0)
+
+
+class _Origin(NamedTuple):
+    """Where records come from: the topic's partition, their offsets if they are known, and what
+    gives their headers if any has some."""
+
+    partition: int
+    offsets: Any
+    headers: Callable[[int], tuple[Header, ...]] | None
+
+    @classmethod
+    def of(cls, raw: RawColumns) -> _Origin:
+        return cls(raw.partition, raw.offsets, raw.headers_of())
 
 
 def _sent(
-    frame: Frame, raw: RawColumns, partitions: int, rowless: Mask | None
+    frame: Frame, origin: _Origin, partitions: int, rowless: Mask | None
 ) -> list[tuple[int, ChannelColumns]]:
     sent = []
-    for partition, at in _spread(frame, raw.partition, partitions):
+    for partition, at in _spread(frame, origin.partition, partitions):
         of_part = None if rowless is None else rowless[at]
-        sent.append((partition, _of_raw(frame.part(at), raw, of_part)))
+        sent.append((partition, _of_origin(frame.part(at), origin, of_part)))
     return sent
 
 
-def _of_raw(frame: Frame, raw: RawColumns, rowless: Mask | None) -> ChannelColumns:
-    headers = raw.headers_of()
+def _of_origin(frame: Frame, origin: _Origin, rowless: Mask | None) -> ChannelColumns:
+    headers = origin.headers
     given = None if headers is None else [headers(place) for place in frame.places.tolist()]
-    offsets = raw.offsets.take(pa.array(frame.places))
-    return _channel_columns(frame, raw.partition, offsets, given, rowless)
+    offsets = pa.array(np.zeros(len(frame), np.int64))
+    if origin.offsets is not None:
+        offsets = origin.offsets.take(pa.array(frame.places))
+    return _channel_columns(frame, origin.partition, offsets, given, rowless)
 
 
 def _spread(frame: Frame, own: int, partitions: int) -> Iterator[tuple[int, Indexes]]:
@@ -391,10 +432,22 @@ def channel_program(
         return None
     if not isinstance(first.form, SourceForm) or not isinstance(first.form.step, StreamSource):
         return None
-    if not channel.keys or any(column.type.base not in KEYS for column in channel.keys):
+    if not _has_keys(channel):
         return None
     source = column_source(first.form, schemas, reader)
     steps = steps_of(between[:-1], functions)
     if source is None or steps is None:
         return None
     return ChannelProgram(ColumnChain(stage, place, source, steps), channel)
+
+
+def _has_keys(channel: Channel) -> bool:
+    return bool(channel.keys) and all(column.type.base in KEYS for column in channel.keys)
+
+
+def is_keyed(last: Node, channel: Channel) -> bool:
+    """Return whether all records that a node lets into a channel have keys that vectors hold."""
+    form = last.form
+    only_keyed = isinstance(form, KeyForm) and form.is_group
+    only_keyed = only_keyed or (isinstance(form, NeededKeyForm) and not form.keeps)
+    return only_keyed and _has_keys(channel)

@@ -6,24 +6,27 @@ that a later one of the same key replaces before any record sees them are not wr
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow.compute as pc
 
 from barnabas.schemas.registry_client import SchemaStore
+from barnabas.sql.columns.channels import ChannelEnd, Sent, is_keyed
 from barnabas.sql.columns.frames import Frame, together
 from barnabas.sql.columns.merging import ByRows, Merged, Source
+from barnabas.sql.columns.sources import Header
 from barnabas.sql.columns.steps import Step, needs_row, only_renames, run, steps_of
 from barnabas.sql.columns.streams import Ending, Made, column_sink
 from barnabas.sql.columns.vectors import Indexes, vector_of
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import TableSource
 from barnabas.sql.runtime.forms import JoinForm, SinkForm
-from barnabas.sql.runtime.node import StoreKey
+from barnabas.sql.runtime.node import Node, StoreKey
 from barnabas.sql.runtime.records import Record, Row
-from barnabas.sql.runtime.stage import Channel, Emitted, Exit, Stage
+from barnabas.sql.runtime.stage import Channel, Emitted, Exit, Output, Stage
 from barnabas.sql.runtime.stream_joins import StreamTableJoinNode
 from barnabas.sql.runtime.tables import TableSourceNode
 from barnabas.sql.runtime.topics import TopicWriter
@@ -34,35 +37,55 @@ CUTS_MAX: Final = 100
 _KEYS: Final = (BaseType.STRING, BaseType.INTEGER, BaseType.BIGINT)
 
 
-class JoinProgram:
-    """A stage with a stream and a table as its inputs, for whole batches."""
+class JoinParts(NamedTuple):
+    """What a join is made of, up to its joined rows.
 
-    def __init__(
+    `process` takes a record of the stream. `stream`: the number of its input. `sources`: the
+    stream's, the table's. `is_first`: a record of the stream comes before a change of its time.
+    `needs_rows`: a step may note something of a record without a row. `behind`: the nodes that
+    take the joined rows.
+    """
+
+    process: Callable[[Record], Emitted]
+    stream: int
+    join: StreamTableJoinNode
+    table: TableSourceNode
+    sources: tuple[Source, Source]
+    before: Sequence[Step]
+    behind: Sequence[Node]
+    is_first: bool
+    needs_rows: bool
+
+
+class End(Protocol):
+    """What takes the joined frames, and what the row engine has made of single records."""
+
+    def made(
         self,
-        process: Callable[[Record], Emitted],
-        stream: int,
-        join: StreamTableJoinNode,
-        table: TableSourceNode,
-        sources: tuple[Source, Source],
-        before: Sequence[Step],
-        after: Sequence[Step],
-        ending: Ending,
-        *,
-        is_first: bool,
-        needs_rows: bool,
-    ) -> None:
-        """`process` takes a record of the stream. `stream`: the number of its input. `sources`: the
-        stream's, the table's. `is_first`: a record of the stream comes before a change of its time.
-        `needs_rows`: a step may note something of a record without a row."""
-        self._process, self._stream, self._is_first = process, stream, is_first
-        self._needs_rows = needs_rows
-        self._join, self._table = join, table
-        self._sources = sources
-        self._before, self._after, self._ending = tuple(before), tuple(after), ending
-        assert isinstance(join.form, JoinForm)
-        self._form = join.form
+        frame: Frame,
+        rows: Sequence[tuple[int, Record]],
+        by_rows: int,
+        headers: Callable[[int], tuple[Header, ...]] | None,
+        /,
+    ) -> Made | Sent:
+        """The results of a frame, and at their places those of `rows`."""
+        ...
 
-    def run(self, inputs: Sequence[Sequence[Any]]) -> Made | ByRows | None:
+
+class Joining(ABC):
+    """A stream and a table as inputs of an operator, for whole batches."""
+
+    def __init__(self, parts: JoinParts, after: Sequence[Step]) -> None:
+        self._after = tuple(after)
+        self._process, self._stream, self._is_first = parts.process, parts.stream, parts.is_first
+        self._needs_rows = parts.needs_rows
+        self._join, self._table = parts.join, parts.table
+        self._sources = parts.sources
+        self._before = tuple(parts.before)
+        assert isinstance(self._join.form, JoinForm)
+        self._form = self._join.form
+
+    def run(self, inputs: Sequence[Sequence[Any]]) -> Made | Sent | Emitted | ByRows | None:
         """The results, or the records of all inputs in their order if the row engine must run
         them. `inputs`: the batches of both, in the stage's order."""
         # In this order, as the row engine notes what it cannot read.
@@ -95,42 +118,26 @@ class JoinProgram:
         of_table = [] if changes is None else changes.records()
         return ByRows([*of_stream, *of_table] if self._is_first else [*of_table, *of_stream])
 
+    @abstractmethod
     def _joined(
         self, records: Merged, changes: Merged | None, seen: Indexes, cuts: Sequence[int]
-    ) -> Made:
+    ) -> Made | Sent | Emitted | ByRows:
+        """What comes of the stream's records. `seen`: how many of the changes each of them sees;
+        `cuts`: these numbers in order."""
+
+    def _with_rows(self, records: Merged) -> Frame:
+        """The stream's records, without those that have no row."""
         frame = records.frame
         if self._needs_rows:
             frame.doubt |= records.rowless
         frame.keep(~records.rowless | frame.doubt)
-        left = run(frame, self._before)
-        done = 0
-        frames: list[Frame] = []
-        rows: list[tuple[int, Record]] = []
-        count = 0
-        for cut in cuts:
-            if changes is not None:
-                self._change(changes, done, cut)
-                done = cut
-            part = (
-                frame if len(cuts) == 1 else frame.part(np.flatnonzero(seen[frame.places] == cut))
-            )
-            doubtful = left[seen[left] == cut]
-            self._look_up(part)
-            doubtful = np.sort(np.concatenate([doubtful, run(part, self._after)]))
-            frames.append(part)
-            count += len(doubtful)
-            rows += self._rows(records, doubtful)
-        if changes is not None:
-            self._change(changes, done, len(changes.frame))
-        headers = records.headers if records.has_headers else None
-        return self._ending.made(together(frames), rows, count, headers)
+        return frame
 
-    def _rows(self, records: Merged, places: Indexes) -> list[tuple[int, Record]]:
-        return [
-            (place, made)
-            for place in places.tolist()
-            for _, made in self._process(records.record(place))
-        ]
+    @staticmethod
+    def _part(frame: Frame, seen: Indexes, cuts: Sequence[int], cut: int) -> Frame:
+        if len(cuts) == 1:
+            return frame
+        return frame.part(np.flatnonzero(seen[frame.places] == cut))
 
     def _change(self, changes: Merged, start: int, stop: int) -> None:
         """Put the table's changes from one place to another into its store."""
@@ -152,7 +159,12 @@ class JoinProgram:
         )
         for gone in np.flatnonzero(changes.rowless[at]).tolist():
             rows[gone] = None
-        self._table.keep_all(list(last), rows, frame.timestamps[at].tolist())
+        self._keep(list(last), rows, frame.timestamps[at].tolist())
+
+    def _keep(
+        self, keys: Sequence[StoreKey], rows: Sequence[Row | None], timestamps_ms: Sequence[int]
+    ) -> None:
+        self._table.keep_all(keys, rows, timestamps_ms)
 
     def _look_up(self, frame: Frame) -> None:
         """Put the table's rows beside those of the stream; leave out those without one, unless the
@@ -188,15 +200,53 @@ class JoinProgram:
         frame.columns = [wide[place] for place in form.places]
 
 
-def join_program(
+class JoinProgram(Joining):
+    """A stage with a stream and a table as its inputs up to what it ends with."""
+
+    def __init__(self, parts: JoinParts, after: Sequence[Step], ending: End) -> None:
+        super().__init__(parts, after)
+        self._ending = ending
+
+    def _joined(
+        self, records: Merged, changes: Merged | None, seen: Indexes, cuts: Sequence[int]
+    ) -> Made | Sent:
+        frame = self._with_rows(records)
+        left = run(frame, self._before)
+        done = 0
+        frames: list[Frame] = []
+        rows: list[tuple[int, Record]] = []
+        count = 0
+        for cut in cuts:
+            if changes is not None:
+                self._change(changes, done, cut)
+                done = cut
+            part = self._part(frame, seen, cuts, cut)
+            doubtful = left[seen[left] == cut]
+            self._look_up(part)
+            doubtful = np.sort(np.concatenate([doubtful, run(part, self._after)]))
+            frames.append(part)
+            count += len(doubtful)
+            rows += self._rows(records, doubtful)
+        if changes is not None:
+            self._change(changes, done, len(changes.frame))
+        headers = records.headers if records.has_headers else None
+        return self._ending.made(together(frames), rows, count, headers)
+
+    def _rows(self, records: Merged, places: Indexes) -> list[tuple[int, Record]]:
+        return [
+            (place, made)
+            for place in places.tolist()
+            for _, made in self._process(records.record(place))
+        ]
+
+
+def join_parts(
     stage: Stage,
     functions: Mapping[str, Function],
-    schemas: SchemaStore | None,
     sources: Sequence[Source | None],
-    writer: Callable[[], TopicWriter],
     feeder: Stage | None = None,
-) -> JoinProgram | None:
-    """The stage for batches; None if it can only run row by row. `sources`: of its inputs, or of
+) -> JoinParts | None:
+    """The join of a stage; None if it can only run row by row. `sources`: of its inputs, or of
     the stage that feeds the stream's."""
     are_tables = [isinstance(given, TableSource) for given in stage.inputs]
     if sorted(are_tables) != [False, True]:
@@ -211,7 +261,7 @@ def join_program(
     places = [at for at, node in enumerate(nodes) if isinstance(node, StreamTableJoinNode)]
     if len(places) != 1 or not all(map(only_renames, others)) or len(nodes) < places[0] + 3:
         return None
-    join, last = nodes[places[0]], nodes[-2]
+    join = nodes[places[0]]
     if not isinstance(table, TableSourceNode) or table.sends_old or not table.is_stored:
         return None
     if not isinstance(join, StreamTableJoinNode) or not isinstance(nodes[-1], Exit):
@@ -221,15 +271,11 @@ def join_program(
     ]
     if any(len(key) != 1 or key[0].type.base not in _KEYS for key in keys):
         return None
-    if keys[0][0].type != keys[1][0].type or not isinstance(last.form, SinkForm):
-        return None
     before = steps_of(nodes[: places[0]], functions)
-    after = steps_of(nodes[places[0] + 1 : -2], functions)
-    sink = column_sink(last.form, schemas)
     of_stream, of_table = sources[stream], sources[1 - stream]
-    if of_stream is None or of_table is None or sink is None:
+    if keys[0][0].type != keys[1][0].type or before is None:
         return None
-    if before is None or after is None:
+    if of_stream is None or of_table is None:
         return None
 
     def process(record: Record) -> Emitted:
@@ -238,16 +284,38 @@ def join_program(
         fed = feeder.process(0, record)
         return [made for _, given in fed for made in stage.process(stream, given)]
 
-    return JoinProgram(
+    return JoinParts(
         process,
         stream,
         join,
         table,
         (of_stream, of_table),
         before,
-        [*after, sink.check],
-        Ending(sink, writer),
+        nodes[places[0] + 1 :],
         # The feeding stage comes before this one.
         is_first=stream == 0 or feeder is not None,
         needs_rows=any(map(needs_row, nodes[: places[0]])),
     )
+
+
+def join_program(
+    parts: JoinParts,
+    output: Output,
+    functions: Mapping[str, Function],
+    schemas: SchemaStore | None,
+    writer: Callable[[], TopicWriter],
+    partitions: int,
+) -> JoinProgram | None:
+    """The stage up to its output for batches; None if it can only run row by row. `partitions`:
+    of the stage that takes a channel's records."""
+    *between, last, _ = parts.behind
+    if isinstance(output, Channel):
+        steps = steps_of([*between, last], functions)
+        if steps is None or not is_keyed(last, output):
+            return None
+        return JoinProgram(parts, steps, ChannelEnd(output, partitions))
+    steps = steps_of(between, functions)
+    if not isinstance(last.form, SinkForm) or steps is None:
+        return None
+    sink = column_sink(last.form, schemas)
+    return None if sink is None else JoinProgram(parts, [*steps, sink.check], Ending(sink, writer))

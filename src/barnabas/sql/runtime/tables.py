@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from barnabas.sql.runtime.evaluation import EVALUATION_ERRORS, Evaluator, Log
 from barnabas.sql.runtime.layout import Pick
@@ -69,6 +70,16 @@ class StoredTable(TableNode):
                 for row, timestamp_ms in zip(rows, timestamps_ms, strict=True)
             ],
         )
+
+    def stored(self, keys: Sequence[StoreKey]) -> list[Any]:
+        """What the store has for keys, for `put_back`."""
+        assert self._store is not None, f"{self.name} has no store"
+        return self._store.get_all(keys)
+
+    def put_back(self, keys: Sequence[StoreKey], entries: Sequence[Any]) -> None:
+        """Give different keys what `stored` has told."""
+        assert self._store is not None, f"{self.name} has no store"
+        self._store.put_all(keys, entries)
 
 
 class TableSourceNode(StoredTable):

@@ -18,7 +18,11 @@ from barnabas.sql.columns.channels import (
     TopicProgram,
     channel_program,
 )
-from barnabas.sql.columns.joins import JoinProgram, join_program
+from barnabas.sql.columns.joined_aggregates import (
+    JoinedAggregateProgram,
+    joined_aggregate_program,
+)
+from barnabas.sql.columns.joins import JoinProgram, join_parts, join_program
 from barnabas.sql.columns.merging import Source
 from barnabas.sql.columns.sources import ColumnSource, column_source
 from barnabas.sql.columns.streams import StreamProgram, stream_program
@@ -30,12 +34,14 @@ from barnabas.sql.runtime.topics import TopicReader, TopicWriter
 from barnabas.sql.spark.hosting import Hosting
 from barnabas.sql.spark.topology import Place, Topology
 
+Program = AggregateProgram | JoinProgram | JoinedAggregateProgram
+
 
 @dataclass(frozen=True)
 class OperatorProgram:
     """The program of an operator. `inputs`: where its batches come from, in their order."""
 
-    program: AggregateProgram | JoinProgram
+    program: Program
     inputs: tuple[Place, ...]
 
 
@@ -127,36 +133,67 @@ class ColumnPrograms:
         return source
 
     def _operator(self, number: int) -> OperatorProgram | None:
-        members = sorted(self._topology.operators[number])
-        stage = self._stages[members[-1]]
+        members = [self._stages[at] for at in sorted(self._topology.operators[number])]
+        line = self._line(members)
+        if line is None:
+            return None
+        feeder, stage, follower = line
         inputs = [(stage.index, place) for place in range(len(stage.inputs))]
-        feeder = None
-        if len(members) > 1:
-            feeder = self._feeder(stage, members)
-            if feeder is None:
-                return None
+        if feeder is not None:
             inputs = [
                 (feeder.index, 0) if isinstance(stage.inputs[place], Channel) else (at, place)
                 for at, place in inputs
             ]
         sources = [self._source(number, *at) for at in inputs]
-        program: AggregateProgram | JoinProgram | None = join_program(
-            stage, self._functions, self._schemas, sources, self._writer, feeder
-        )
-        if program is None and not self._hosting.emits_every_change:
+        program = self._join(stage, sources, feeder, follower)
+        if program is None and follower is None and not self._hosting.emits_every_change:
             program = aggregate_program(stage, self._functions, sources[0], feeder)
         return None if program is None else OperatorProgram(program, tuple(inputs))
 
-    def _feeder(self, stage: Stage, members: Sequence[int]) -> Stage | None:
-        """The stage from which a stage of the same operator has its records, if that is all."""
-        channels = [given.index for given in stage.inputs if isinstance(given, Channel)]
-        first = self._stages[members[0]]
-        if len(members) != 2 or len(channels) != 1 or first.stores or first.takes_batches:
+    def _join(
+        self,
+        stage: Stage,
+        sources: Sequence[Source | None],
+        feeder: Stage | None,
+        follower: Stage | None,
+    ) -> Program | None:
+        functions = self._functions
+        parts = join_parts(stage, functions, sources, feeder)
+        if parts is None:
             return None
-        if [o.index for o in first.outputs if isinstance(o, Channel)] != channels:
-            return None
-        is_plain = len(first.inputs) == len(first.outputs) == 1
-        return first if is_plain and isinstance(first.inputs[0], StreamSource) else None
+        program: Program | None = None
+        if follower is None:
+            output, partitions = stage.outputs[0], self._topology.partitions
+            program = join_program(
+                parts, output, functions, self._schemas, self._writer, partitions
+            )
+        if program is None and not self._hosting.emits_every_change:
+            program = joined_aggregate_program(parts, stage, functions, follower)
+        return program
+
+    def _line(self, members: Sequence[Stage]) -> tuple[Stage | None, Stage, Stage | None] | None:
+        """The stages of an operator where each has its records from the one before: one without
+        stores first or none, the one in the middle, and one that takes its records or none."""
+        if len(members) == 1:
+            return None, members[0], None
+        first, *others = members
+        if self._feeds(first, others[0]) and not first.stores and not first.takes_batches:
+            is_plain = len(first.inputs) == 1 and isinstance(first.inputs[0], StreamSource)
+            if not is_plain:
+                return None
+            if len(others) == 1:
+                return first, others[0], None
+            is_line = len(others) == 2 and self._feeds(others[0], others[1])
+            return (first, others[0], others[1]) if is_line else None
+        is_line = len(others) == 1 and self._feeds(first, others[0])
+        return (None, first, others[0]) if is_line else None
+
+    @staticmethod
+    def _feeds(stage: Stage, other: Stage) -> bool:
+        """Return whether a stage sends its records to another, which has no others' but topics'."""
+        channels = [given.index for given in other.inputs if isinstance(given, Channel)]
+        sent = [given.index for given in stage.outputs if isinstance(given, Channel)]
+        return len(stage.outputs) == 1 and len(channels) == 1 and sent == channels
 
     def _source(self, operator: int, stage: int, place: int) -> Source | None:
         """The source of an operator's input, whose records come from a topic or as columns."""

@@ -32,7 +32,7 @@ from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.node import OpenStore
 from barnabas.sql.runtime.records import Record, Row
 from barnabas.sql.runtime.rows_encoding import partition_of
-from barnabas.sql.runtime.stage import Channel, Emitted, Output
+from barnabas.sql.runtime.stage import Channel, Emitted
 from barnabas.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
 from barnabas.sql.spark.column_programs import ColumnPrograms
 from barnabas.sql.spark.hosting import Hosting
@@ -172,6 +172,7 @@ class HostedPlan:
         latest = pc.max(raw.records.timestamps).as_py()
         self._notes.latest_ms = max(self._notes.latest_ms, latest)
         operator = self.topology.operator_of(raw.stage)
+        came = (-1, raw.partition), raw.first_offset
         if operator is None:
             members = self.topology.entries[raw.stage]
             program = None
@@ -180,7 +181,7 @@ class HostedPlan:
             if isinstance(program, ChannelProgram):
                 sent = program.run(raw.records, count)
                 self._notes.by_columns += len(raw.records) - sent.by_rows
-                yield from self._send(raw, self.stages[raw.stage].outputs[0], sent)
+                yield from self._send(sent, self._behind(raw.stage), *came)
                 return
             if program is not None:
                 made = program.run(raw.records)
@@ -198,20 +199,22 @@ class HostedPlan:
                 sent = reads.run(raw.records, count)
             else:
                 sent = Sent([], self._read(raw), len(raw.records))
-            yield from self._send(raw, None, sent)
+            yield from self._send(sent, (raw.stage, raw.place), *came)
 
-    def _send(self, raw: Raw, channel: Output | None, sent: Sent) -> Iterator[Placed]:
-        """What a batch of a topic gives a channel, or the stage that takes the topic."""
-        stage, place = raw.stage, raw.place
-        if isinstance(channel, Channel):
-            stage, place = self.topology.channels[channel.index]
-        operator = self.topology.operator_of(stage)
+    def _send(self, sent: Sent, place: Place, origin: Origin, sequence: int) -> Iterator[Placed]:
+        """Parcels for an input of an operator's stage."""
+        operator = self.topology.operator_of(place[0])
         assert operator is not None
-        origin, sequence = (-1, raw.partition), raw.first_offset
         for partition, columns in sent.columns:
-            yield partition, operator, Columns(stage, place, origin, sequence, columns)
+            yield partition, operator, Columns(*place, origin, sequence, columns)
         if sent.records:
-            yield from self._spread(operator, stage, place, origin, sequence, sent.records)
+            yield from self._spread(operator, *place, origin, sequence, sent.records)
+
+    def _behind(self, stage: int) -> Place:
+        """The input that takes what a stage with one output gives to a channel."""
+        (channel,) = self.stages[stage].outputs
+        assert isinstance(channel, Channel)
+        return self.topology.channels[channel.index]
 
     def _read(self, raw: Raw) -> list[Record]:
         read = self._reader(raw.stage, raw.place).read
@@ -284,12 +287,14 @@ class HostedPlan:
             return
         of_topics = [len(batch) for (at, _), batch in batches.items() if at in self.topology.topics]
         self._notes.by_columns += sum(of_topics)
+        if isinstance(made, Made | Sent) and len(of_topics) == len(batches):
+            self._notes.by_columns -= made.by_rows
         results = None
         if isinstance(made, list):
             results = self._written([record for _, record in made])
+        elif isinstance(made, Sent):
+            yield from self._send(made, self._behind(max(members)), (number, partition), 0)
         elif made is not None:
-            if len(of_topics) == len(batches):
-                self._notes.by_columns -= made.by_rows
             results = results_of(made)
         if results is not None and len(results.keys):
             yield partition % self.topology.partitions, None, results
