@@ -87,12 +87,15 @@ def test_a_record_for_all_replicas(world: World) -> None:
     wait_until(lambda: len(produced(world.noted, "orders")) == 3, "three requests")
     for number, span in enumerate(produced(world.noted, "orders")):
         append, response = span.part_named("log append"), span.part_named("response")
+        queue = span.part_named("queue")
         assert append.attributes["messaging.destination.partition.id"] == "0"
         assert append.attributes["messaging.kafka.offset"] == number
         assert int(append.attributes["messaging.message.body.size"]) > 60
         assert span.attributes["messaging.client.id"] == "traced"
         assert span.attributes["client.address"] == "127.0.0.1"
-        times = [before_ns, span.started_ns, append.started_ns, append.ended_ns or 0]
+        assert queue.started_ns == span.started_ns
+        times = [before_ns, span.started_ns, queue.ended_ns or 0]
+        times += [append.started_ns, append.ended_ns or 0]
         if world.count > 1:
             wait = span.part_named("wait for replicas")
             assert wait.attributes["barnabas.end_offset"] == number + 1
@@ -101,7 +104,8 @@ def test_a_record_for_all_replicas(world: World) -> None:
             times += [wait.started_ns, wait.ended_ns or 0]
         times += [response.started_ns, response.ended_ns or 0, span.ended_ns or 0]
         assert times == sorted(times), [part.name for part in span.parts]
-        names = {"log append", "response"} | ({"wait for replicas"} if world.count > 1 else set())
+        names = {"queue", "log append", "response"}
+        names |= {"wait for replicas"} if world.count > 1 else set()
         assert {part.name for part in span.parts} == names
 
 
@@ -167,7 +171,7 @@ def test_the_repeat_of_an_end_traces_no_later_one(world: World) -> None:
     producer.begin_transaction()
     producer.produce("paid", "value")
     producer.commit_transaction(PATIENCE_S)
-    assert {part.name for part in repeat.parts} <= {"prepare", "response"}
+    assert {part.name for part in repeat.parts} <= {"queue", "prepare", "response"}
 
 
 def repeat_commit(bootstrap_servers: str, name: str) -> None:
@@ -216,6 +220,6 @@ def test_a_wait_that_is_no_write_is_told_from_work(world: World) -> None:
     consumer.close()
     for name in ("JOIN_GROUP", "OFFSET_COMMIT"):
         span = world.await_one(lambda name=name: world.noted.requests(name), name)  # type: ignore[misc]  # mypy cannot infer a default
-        assert {part.name for part in span.parts} <= {"wait", "response"}
+        assert {part.name for part in span.parts} <= {"queue", "wait", "response"}
     waits = [part.name for span in world.noted.requests("FETCH") for part in span.parts]
     assert "wait" in waits

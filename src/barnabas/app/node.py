@@ -106,7 +106,7 @@ class Node:
         """Use `open`. `own_disk` is the disk where nobody else closes it."""
         self.clock = clock
         self.times = times
-        """The requests, counted where the node shows its metrics."""
+        """The requests, counted where the node shows its metrics or traces them."""
         self.config = config
         self.metadata = metadata
         self._own_disk = own_disk
@@ -143,7 +143,7 @@ class Node:
             network = TcpNetwork(DescriptorReserve(files_to_come))
         random = random if random is not None else SystemRandom()
         failure = NodeFailure()
-        times = RequestTimes(busy_clock(clock)) if config.get_str_or_none(LISTENER_KEY) else None
+        times: RequestTimes | None = None
         tracer: RequestTracer | None = None
         metadata: MetadataNode | None = None
         authorization: Authorization | None = None
@@ -152,6 +152,8 @@ class Node:
         try:
             lock_directories(disk, config)
             tracer = open_tracer(config, busy_clock(clock), SystemRandom())
+            if tracer is not None or config.get_str_or_none(LISTENER_KEY):
+                times = RequestTimes(busy_clock(clock))
             metadata = MetadataNode.open(
                 config=config,
                 disk=disk,

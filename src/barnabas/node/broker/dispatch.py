@@ -124,8 +124,8 @@ def _begin(tracer: Tracer, context: RequestContext) -> RequestTrace:
 
     Names of attributes: OpenTelemetry's semantic conventions for messaging.
     """
-    connection, now_ns = context.connection, tracer.clock_ns()
-    arrived_ns = connection.arrived_ns
+    now_ns = tracer.clock_ns()
+    arrived_ns = min(context.connection.arrived_ns, now_ns) or None
     attributes: dict[str, str | int | bool] = {
         "messaging.system": "kafka",
         "messaging.client.id": context.client_id or "",
@@ -135,8 +135,8 @@ def _begin(tracer: Tracer, context: RequestContext) -> RequestTrace:
         "barnabas.correlation_id": context.correlation_id,
     }
     name = ApiKey(context.api_key).name
-    root = tracer.request(name, min(arrived_ns or now_ns, now_ns), attributes)
-    return RequestTrace(root, tracer.clock_ns)
+    root = tracer.request(name, arrived_ns or now_ns, attributes)
+    return RequestTrace(root, tracer.clock_ns, arrived_ns)
 
 
 def _rest_of_header(frame: bytearray, id_size: int, is_flexible: bool) -> tuple[str | None, int]:

@@ -1,6 +1,9 @@
 """Requests that are traced: what a node does for one, as spans with a beginning and an end.
 
-    request ─┬─ log append            each partition of a produce request
+    request ─┬─ queue                 from its arrival until the node begins with it
+             ├─ wait for turn         until the producer's request before has its answer
+             ├─ verify                until the transaction's coordinator has answered
+             ├─ log append            each partition of a produce request
              ├─ wait for replicas     until the high watermark has passed what was appended
              ├─ prepare, write marker, complete      the end of a transaction, after the answer too
              ├─ wait                  of any other request that is not answered at once
@@ -62,11 +65,23 @@ class RequestTrace:
     Parts may be begun as long as something of it goes on, after its answer too.
     """
 
-    __slots__ = ("_completed", "_counted", "_handled", "_has_parts", "_root", "clock_ns")
+    __slots__ = (
+        "_arrived",
+        "_completed",
+        "_counted",
+        "_handled",
+        "_has_parts",
+        "_root",
+        "clock_ns",
+    )
 
-    def __init__(self, root: Span, clock_ns: Callable[[], int]) -> None:
+    def __init__(
+        self, root: Span, clock_ns: Callable[[], int], arrived_ns: int | None = None
+    ) -> None:
+        """`arrived_ns`: when the request arrived, if that is known."""
         self._root = root
         self.clock_ns = clock_ns
+        self._arrived = arrived_ns
         self._counted: Sample | None = None
         self._handled = self._completed = 0
         self._has_parts = False
@@ -79,6 +94,8 @@ class RequestTrace:
 
     def watch(self, answer: Callable[[], Sequence[Part] | Reply]) -> Reply:
         """Have the request answered; the reply says when its answer is there, and has left."""
+        if self._arrived is not None:
+            self._root.part("queue", self._arrived, {}).end(self.clock_ns(), {}, None)
         try:
             answered = answer()
         except Exception as error:

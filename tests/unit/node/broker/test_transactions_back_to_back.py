@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from barnabas.node.coordinator.group.offset_responses import txn_commit_error
 from barnabas.node.log.producers.verification import Verification
 from barnabas.node.metadata.image import PartitionImage
 from barnabas.node.net.connection import Reply
+from barnabas.node.net.request_trace import RequestTrace
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.node.security.authorizer import ALLOW_ALL
@@ -33,6 +35,7 @@ from barnabas.protocol.messages.transactions import (
     TxnOffsetCommitResponse,
 )
 from support.logs import TOPIC_ID, TOPIC_PARTITION, make_batch
+from support.noted_spans import NotedSpan, NotedSpans
 from support.verifier_world import EPOCH, NODE_ID, PRODUCER_ID, TRANSACTIONAL_ID, VerifierWorld
 
 TURNS_MAX = 100
@@ -44,6 +47,8 @@ class Broker(VerifierWorld):
 
     def __init__(self, *answers: ErrorCode) -> None:
         super().__init__(*answers)
+        self.trace: RequestTrace | None = None
+        """Of requests whose context is made next."""
         clock = self.log.clock
         partition = Partition(
             TOPIC_PARTITION, TOPIC_ID, self.log.log, ReplicaContext(NODE_ID, clock)
@@ -69,7 +74,7 @@ class Broker(VerifierWorld):
 
     def context(self, version: int) -> Any:
         return SimpleNamespace(
-            api_version=version, client_id="", connection=self.connection, trace=None
+            api_version=version, client_id="", connection=self.connection, trace=self.trace
         )
 
     def _commit(
@@ -79,7 +84,19 @@ class Broker(VerifierWorld):
 
 
 async def produce(broker: Broker) -> None:
-    batch = make_batch("v", producer=(PRODUCER_ID, EPOCH, 0), transactional=True)
+    await answered(send(broker, 0))
+
+
+async def answered(answer: Reply) -> None:
+    for _ in range(TURNS_MAX):
+        if answer.is_done:
+            break
+        await asyncio.sleep(0)
+
+
+def send(broker: Broker, sequence: int) -> Reply:
+    """Hand a batch of one record to the broker."""
+    batch = make_batch("v", producer=(PRODUCER_ID, EPOCH, sequence), transactional=True)
     topic, index = TOPIC_PARTITION
     data = TopicProduceData(
         name=topic, partition_data=[PartitionProduceData(index=index, records=batch)]
@@ -89,10 +106,7 @@ async def produce(broker: Broker) -> None:
     )
     answer = handle_produce(broker.services, broker.context(12), bytearray(encode(request, 12)), 0)
     assert isinstance(answer, Reply)
-    for _ in range(TURNS_MAX):
-        if answer.is_done:
-            break
-        await asyncio.sleep(0)
+    return answer
 
 
 async def commit_offsets(broker: Broker) -> None:
@@ -129,3 +143,46 @@ def test_it_begins_when_the_marker_is_there(
     asyncio.run(run())
     assert not broker.answers
     assert broker.has_begun
+
+
+def traced(broker: Broker, noted: NotedSpans) -> NotedSpan:
+    """Have the next request traced; returns its span."""
+    root = noted.note(NotedSpan(noted, NODE_ID, "PRODUCE", time.perf_counter_ns(), {}))
+    broker.trace = RequestTrace(root, time.perf_counter_ns)
+    return root
+
+
+def test_a_trace_shows_the_coordinator_and_the_request_before() -> None:
+    broker = Broker(ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NONE)
+    broker.completing = [broker.mark]
+    noted = NotedSpans()
+    roots = []
+
+    async def run() -> None:
+        replies = []
+        for sequence in range(2):
+            roots.append(traced(broker, noted))
+            replies.append(send(broker, sequence))
+        for reply in replies:
+            await answered(reply)
+
+    asyncio.run(run())
+    first, second = roots
+    assert [part.name for part in first.parts] == ["verify", "log append"]
+    assert [part.name for part in second.parts] == ["wait for turn", "log append"]
+    verify, turn = first.part_named("verify"), second.part_named("wait for turn")
+    assert verify.attributes == {"barnabas.transactional_id": TRANSACTIONAL_ID}
+    assert verify.error is None
+    assert verify.ended_ns is not None
+    assert turn.ended_ns is not None
+    assert verify.ended_ns <= first.part_named("log append").started_ns <= turn.ended_ns
+    assert turn.ended_ns <= second.part_named("log append").started_ns
+
+
+def test_a_trace_says_why_the_coordinator_refuses() -> None:
+    broker = Broker(ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.INVALID_TXN_STATE)
+    broker.completing = [broker.mark]
+    root = traced(broker, NotedSpans())
+    asyncio.run(produce(broker))
+    assert root.part_named("verify").error == "INVALID_TXN_STATE"
+    assert [part.name for part in root.parts] == ["verify"]

@@ -50,6 +50,15 @@ def test_a_request_that_is_answered_at_once(world: World) -> None:
     assert world.times_us() == {"PRODUCE": (0, 15), "response": (10, 15)}
 
 
+def test_a_request_that_was_queued(world: World) -> None:
+    trace = RequestTrace(world.root, lambda: world.now_ns, world.now_ns)
+    world.after_us(20)
+    trace.watch(lambda: [b"answer"])
+    trace.sent(world.now_ns, world.now_ns)
+    times = {"PRODUCE": (0, 20), "queue": (0, 20), "response": (20, 20)}
+    assert world.times_us() == times
+
+
 def test_a_request_that_waits_and_says_nothing_of_it(world: World) -> None:
     reply = world.trace.watch(Reply)
     world.after_us(30)

@@ -126,12 +126,25 @@ class TransactionalProduce:
             self._reply.complete(parts)
 
     async def _append_after(self, before: "asyncio.Future[None]") -> Sequence[Part] | Reply:
+        trace = self._context.trace
+        span = None if trace is None else trace.begin("wait for turn")
         await asyncio.wait([before])
+        if span is not None:
+            span.end()
         verdict = self._verify()
-        return self._append(await verdict if isinstance(verdict, Awaitable) else verdict)
+        if isinstance(verdict, Awaitable):
+            return await self._append_when_told(verdict)
+        return self._append(verdict)
 
     async def _append_when_told(self, verdict: Awaitable[Verdict]) -> Sequence[Part] | Reply:
-        return self._append(await verdict)
+        trace = self._context.trace
+        if trace is None:
+            return self._append(await verdict)
+        transactional_id = self._request.transactional_id or ""
+        span = trace.begin("verify", **{"barnabas.transactional_id": transactional_id})
+        told = await verdict
+        span.end(next((error.name for error in told.errors.values() if error), None))
+        return self._append(told)
 
     def _verify(self) -> Verdict | ErrorCode | Awaitable[Verdict]:
         """The coordinator's answer, at once or later, or the reason why the request fails."""
