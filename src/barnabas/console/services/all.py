@@ -9,7 +9,7 @@ from barnabas.console.access import Audit
 from barnabas.console.config import CONNECT, SQL, ConsoleConfig
 from barnabas.console.services.asking import AbsentError, ClusterAccess
 from barnabas.console.services.cluster import ClusterService
-from barnabas.console.services.connectors import ConnectorService
+from barnabas.console.services.connectors import ConnectorService, WorkerRest
 from barnabas.console.services.dead_letters import DeadLetterService
 from barnabas.console.services.decoding import Decoder
 from barnabas.console.services.groups import GroupService
@@ -96,8 +96,8 @@ def open_services(config: ConsoleConfig) -> Services:
     registry, schemas = _registry(config)
     right_of_way = RightOfWay()
     messages = MessageService(cluster, Decoder(registry), right_of_way)
-    worker = _beside(config, CONNECT, "the Connect worker")
-    server = _beside(config, SQL, "the SQL server")
+    worker = _beside(config, CONNECT, "the Connect worker", WorkerRest)
+    server = _beside(config, SQL, "the SQL server", Rest)
     return Services(
         cluster,
         TopicService(cluster),
@@ -133,13 +133,13 @@ def _registry(config: ConsoleConfig) -> tuple[RegistryClient | None, SchemaServi
     return client, SchemaService(Rest("the schema registry", access.urls, **given))
 
 
-def _beside(config: ConsoleConfig, name: str, what: str) -> Rest | None:
+def _beside(config: ConsoleConfig, name: str, what: str, kind: type[Rest]) -> Rest | None:
     """A service with settings of its own; None without an address."""
     urls = config.urls(f"{name}.url")
     if not urls:
         return None
     user = config.user_info(name)
-    return Rest(what, urls, user_info=user, tls=config.tls(name), timeout_s=SLOW_TIMEOUT_S)
+    return kind(what, urls, user_info=user, tls=config.tls(name), timeout_s=SLOW_TIMEOUT_S)
 
 
 def _there(service: T | None, what: str, flag: str) -> T:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from barnabas.base.backoff import Doubling
 from barnabas.console.services.asking import AbsentError, AwayError, Kept, RefusedError
 from barnabas.console.services.rest import Rest, Shapes, path
 from barnabas.console.services.topics import Slice, sliced
@@ -21,6 +23,13 @@ CONFIGS_KEPT_MAX: Final = 256
 SECRET_CHARS_MIN: Final = 4
 """Shorter secrets are not taken out of texts: they would hide half of the text."""
 WORKS: Final = ("pause", "resume", "stop")
+REBALANCE_S: Final = 10.0
+"""How long a request waits for the workers of a group to agree who does what."""
+_PAUSE_S, _PAUSE_MAX_S = 0.05, 0.5
+_REBALANCES: Final = "Cannot complete request"
+"""How a worker begins the reason, while the group does; it has done nothing then."""
+_UNASSIGNED: Final[Mapping[str, Any]] = {"connector": {"state": "UNASSIGNED"}}
+_CAUSE: Final = "Caused by: "
 _PASSWORD: Final = "PASSWORD"
 _SECRET_NAME: Final = re.compile(
     r"passw|passphrase|secret|token|credential|jaas|private|access.?key|api.?key|user\.info|"
@@ -125,6 +134,22 @@ class Plugin:
     version: str | None
     addresses: tuple[str, ...]
     """Where it is."""
+
+
+class WorkerRest(Rest):
+    """Workers of one or more groups. A request that a rebalance comes between is sent again."""
+
+    def ask(self, method: str, where: str, body: Any = None) -> Any:
+        """As Rest does."""
+        end_s = time.monotonic() + REBALANCE_S
+        pauses_s = Doubling(_PAUSE_S, _PAUSE_MAX_S)
+        while True:
+            try:
+                return super().ask(method, where, body)
+            except RefusedError as error:
+                if not str(error).startswith(_REBALANCES) or time.monotonic() >= end_s:
+                    raise
+            time.sleep(pauses_s.next())
 
 
 class ConnectorService:
@@ -242,7 +267,7 @@ class ConnectorService:
     def one(self, name: str) -> Connector:
         """A connector without its secrets."""
         config = self._config(name)
-        status = _members(self._at(name).ask("GET", path("connectors", name, "status")))
+        status = self._status(name)
         secrets = self._secret_names(name, config)
         hide = _hiding(config, secrets)
         head = _members(status.get("connector") or {})
@@ -271,8 +296,15 @@ class ConnectorService:
 
     def sink_config(self, name: str) -> Mapping[str, str] | None:
         """A sink's whole configuration, secrets too; None for a source."""
-        status = _members(self._at(name).ask("GET", path("connectors", name, "status")))
-        return None if status.get("type") == "source" else self._config(name)
+        config = self._config(name)
+        return None if self._status(name).get("type") == "source" else config
+
+    def _status(self, name: str) -> Mapping[str, Any]:
+        """The states of a connector that exists; Kafka's workers have none of a new one."""
+        try:
+            return _members(self._at(name).ask("GET", path("connectors", name, "status")))
+        except AbsentError:
+            return _UNASSIGNED
 
     def work(self, name: str, what: str) -> None:
         """Pause, resume or stop a connector; the worker does it a little later."""
@@ -434,7 +466,7 @@ def _row(name: str, found: Mapping[str, Any]) -> ConnectorRow:
     tasks = [_members(one) for one in _listed(status.get("tasks"))]
     config = {key: str(value) for key, value in _members(info.get("config") or {}).items()}
     traces = [one.get("trace") for one in (head, *tasks) if one.get("state") == "FAILED"]
-    reason = _hiding(config, None)(_first_line(traces[0])) if traces else None
+    reason = _hiding(config, None)(_reason(traces[0])) if traces else None
     return ConnectorRow(
         name,
         str(status.get("type") or info.get("type") or "unknown"),
@@ -446,8 +478,11 @@ def _row(name: str, found: Mapping[str, Any]) -> ConnectorRow:
     )
 
 
-def _first_line(trace: Any) -> str:
-    return str(trace or "").strip().partition("\n")[0] or "it failed; the worker does not say why"
+def _reason(trace: Any) -> str:
+    """What failed first: of a trace of Java's the last cause, otherwise the first line."""
+    lines = str(trace or "").strip().splitlines()
+    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
+    return [*lines[:1], *causes][-1] if lines else "it failed; the worker does not say why"
 
 
 def _field(found: Mapping[str, Any], hide: Callable[[Any], str | None]) -> Field:

@@ -195,7 +195,8 @@ class Rest:
             raise RefusedError(f"{self.name} at {base} points to another address; not followed")
         reason = _reason(data)
         if status in _AWAY:
-            raise AwayError(f"{self.name} at {base} answers {status}: {reason}", self.name)
+            why = f"{self.name} at {base} answers {status}: {reason}".removesuffix(": ")
+            raise AwayError(why, self.name)
         if status in (_UNAUTHORIZED, _FORBIDDEN):
             raise RefusedError(
                 f"{self.name} refuses the console's login: {status} {reason}".strip()
@@ -218,8 +219,10 @@ def _was_not_sent(error: Exception) -> bool:
 
 
 def _reason(data: bytes) -> str:
-    """The words of an error: the member `message`, as these services have it."""
+    """The words of an error: the member `message`, as these services have it; none of a page."""
     text = data.decode("utf-8", "replace")
+    if text.lstrip()[:1] == "<":
+        return ""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -69,6 +69,7 @@ export function connectorPage(page) {
             say(error.message, "bad");
           }
           body.again();
+          setTimeout(() => signal.aborted || body.again(), 1000); // the worker does it a little later
         });
       const change = (what) => () => post(`${path}/state`, { what });
       const restart = (given) => () => post(`${path}/restart`, given);
