@@ -93,12 +93,17 @@ class SignOnProvider(IdentityProvider):
         super().__init__()
         self.client_id, self.secret = client_id, secret
         self.claims: dict[str, Any] = {"preferred_username": "ann", "groups": ["kafka-admins"]}
+        self.person = "subject-1"
+        """Of every user."""
         self.document: dict[str, Any] = {}
         """Members of the discovery document that are not as they should be."""
         self.back: dict[str, str] = {}
         """Parameters that it sends back otherwise."""
         self.forge: Callable[[dict[str, Any]], str] | None = None
         """Makes the ID token of its claims, instead of its key."""
+        self.gives_refresh_tokens = False
+        self.refresh_tokens: set[str] = set()
+        """Those that work, each once."""
         self._codes: dict[str, dict[str, str]] = {}
 
     def _answer(self, asked: Asked) -> tuple[int, bytes]:
@@ -112,6 +117,9 @@ class SignOnProvider(IdentityProvider):
         if path == "/token" and asked.form.get("grant_type") == "authorization_code":
             self.asked.append(asked)
             return self._exchanged(asked)
+        if path == "/token" and asked.form.get("grant_type") == "refresh_token":
+            self.asked.append(asked)
+            return self._refreshed(asked)
         return super()._answer(asked)
 
     def _document(self) -> dict[str, Any]:
@@ -147,17 +155,29 @@ class SignOnProvider(IdentityProvider):
             return 400, b'{"error": "invalid_grant"}'
         if not self._is_client(asked):
             return 401, b'{"error": "invalid_client"}'
-        about = {
-            "iss": self.url,
-            "aud": self.client_id,
-            "nonce": query["nonce"],
-            **self.claims,
-        }
+        return self._tokens(nonce=query["nonce"])
+
+    def _refreshed(self, asked: Asked) -> tuple[int, bytes]:
+        if self.failures:
+            return self.failures.pop(0), b'{"error": "temporarily_unavailable"}'
+        if not self._is_client(asked):
+            return 401, b'{"error": "invalid_client"}'
+        if asked.form["refresh_token"] not in self.refresh_tokens:
+            return 400, b'{"error": "invalid_grant"}'
+        self.refresh_tokens.remove(asked.form["refresh_token"])
+        return self._tokens()
+
+    def _tokens(self, **more: str) -> tuple[int, bytes]:
+        about = {"iss": self.url, "aud": self.client_id, **more, **self.claims}
         if self.forge is not None:
             token = self.forge(about)
         else:
-            token = self.issuer.token("subject-1", self.lifetime_seconds, **about)
-        return 200, json.dumps({"id_token": token, "token_type": "Bearer"}).encode()
+            token = self.issuer.token(self.person, self.lifetime_seconds, **about)
+        found = {"id_token": token, "token_type": "Bearer"}
+        if self.gives_refresh_tokens:
+            found["refresh_token"] = secrets.token_urlsafe(8)
+            self.refresh_tokens.add(found["refresh_token"])
+        return 200, json.dumps(found).encode()
 
     def _is_client(self, asked: Asked) -> bool:
         if self.secret is None:

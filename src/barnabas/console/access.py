@@ -176,9 +176,29 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Vouched:
-    """A user's roles by an identity provider at the login."""
+    """What an identity provider last said of a user."""
 
     roles: frozenset[str]
+    subject: str
+    """The provider's own name of the user, which does not change."""
+    id_token: str = field(repr=False)
+    refresh_token: str | None = field(default=None, repr=False)
+    """Asks the provider again, once `id_token` has expired."""
+
+
+@dataclass(slots=True)
+class _Session:
+    user: str
+    account: Account | Vouched
+    until_s: float
+    """The end of the session, whatever its account says."""
+    known_until_s: float
+    """The time until which the account holds."""
+
+    def is_over(self, now_s: float) -> bool:
+        """Return whether nothing can go on with it."""
+        can_renew = isinstance(self.account, Vouched) and self.account.refresh_token is not None
+        return self.until_s < now_s or (self.known_until_s < now_s and not can_renew)
 
 
 class Sessions:
@@ -188,36 +208,56 @@ class Sessions:
         self, lasts_s: float = SESSION_S, now_s: Callable[[], float] = time.monotonic
     ) -> None:
         self._lasts_s, self._now_s = lasts_s, now_s
-        self._found: OrderedDict[bytes, tuple[str, Account | Vouched, float]] = OrderedDict()
+        self._found: OrderedDict[bytes, _Session] = OrderedDict()
         self._lock = threading.Lock()
 
     def begin(self, user: str, account: Account | Vouched, lasts_s: float = float("inf")) -> str:
         """Log a user in, with the account as it is now; returns the token.
 
-        The session lasts at most `lasts_s`.
+        `lasts_s`: how long the account holds. The session ends with it, unless it can be renewed.
         """
         token = secrets.token_urlsafe(32)
-        until_s = self._now_s() + min(lasts_s, self._lasts_s)
+        now_s = self._now_s()
+        session = _Session(user, account, now_s + self._lasts_s, now_s + lasts_s)
         with self._lock:
-            own = [key for key, (name, _, _) in self._found.items() if name == user]
+            own = [key for key, one in self._found.items() if one.user == user]
             for key in own[: max(0, len(own) - SESSIONS_OF_USER_MAX + 1)]:
                 del self._found[key]
             while len(self._found) >= SESSIONS_MAX:
                 self._found.popitem(last=False)
-            self._found[_hashed(token)] = user, account, until_s
+            self._found[_hashed(token)] = session
         return token
 
     def find(self, token: str) -> tuple[str, Account | Vouched] | None:
-        """The name and account of the token's user at login; None without a session."""
+        """The name and last known account of the token's user; None without a session."""
+        found = self._at(token)
+        if found is None or found.known_until_s < self._now_s():
+            return None
+        return found.user, found.account
+
+    def expired(self, token: str) -> Vouched | None:
+        """The account of a session that goes on if the provider confirms it."""
+        found = self._at(token)
+        if found is None or found.known_until_s >= self._now_s():
+            return None
+        assert isinstance(found.account, Vouched), "others are over"
+        return found.account
+
+    def renew(self, token: str, account: Vouched, lasts_s: float) -> None:
+        """Go on with a session, if it has not ended since, as its provider confirms it."""
+        with self._lock:
+            found = self._found.get(_hashed(token))
+            if found is not None:
+                found.account, found.known_until_s = account, self._now_s() + lasts_s
+
+    def _at(self, token: str) -> _Session | None:
         key = _hashed(token)
         with self._lock:
             found = self._found.get(key)
-            if found is None:
-                return None
-            if found[2] < self._now_s():
+            if found is not None and found.is_over(self._now_s()):
                 del self._found[key]
                 return None
-        return found[0], found[1]
+        return found
 
     def end(self, token: str) -> None:
         """Log out."""

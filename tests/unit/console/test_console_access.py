@@ -140,12 +140,32 @@ def test_a_session_ends_with_its_time_and_with_logging_out() -> None:
 def test_a_session_of_a_provider_ends_with_its_token_or_its_time() -> None:
     now = [0.0]
     sessions = Sessions(10.0, lambda: now[0])
-    vouched = Vouched(frozenset({"viewer"}))
+    vouched = Vouched(frozenset({"viewer"}), "subject-1", "token")
     short, long = sessions.begin("oidc:ann", vouched, 5.0), sessions.begin("oidc:ann", vouched, 99)
     now[0] = 6.0
     assert (sessions.find(short), sessions.find(long)) == (None, ("oidc:ann", vouched))
+    assert (sessions.expired(short), sessions.expired(long)) == (None, None)
     now[0] = 11.0
     assert sessions.find(long) is None
+
+
+def test_a_session_of_a_provider_that_renews_it_ends_with_its_time() -> None:
+    now = [0.0]
+    sessions = Sessions(10.0, lambda: now[0])
+    first = Vouched(frozenset({"viewer"}), "subject-1", "token", "once")
+    second = Vouched(frozenset({"admin"}), "subject-1", "newer token", "twice")
+    token = sessions.begin("oidc:ann", first, 5.0)
+    assert sessions.expired(token) is None
+    now[0] = 6.0
+    assert (sessions.find(token), sessions.expired(token)) == (None, first)
+    sessions.renew(token, second, 99)
+    assert (sessions.find(token), sessions.expired(token)) == (("oidc:ann", second), None)
+    now[0] = 11.0
+    assert (sessions.find(token), sessions.expired(token)) == (None, None)
+    sessions.renew(token, first, 99)
+    assert sessions.find(token) is None
+    assert "newer" not in repr(second)
+    assert "twice" not in repr(second)
 
 
 @pytest.mark.parametrize("forged", ["", "x", "ann", "a" * 5000, "ann|admin", "\x00", "ß"])

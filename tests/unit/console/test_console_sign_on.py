@@ -7,6 +7,7 @@ import hmac
 import json
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 from unittest import mock
 from urllib.parse import parse_qs, urlsplit
@@ -135,7 +136,10 @@ def test_a_user_of_the_provider_logs_in_and_out(world: World) -> None:
     )
     to = urlsplit(out.json()["to"])
     assert f"{to.scheme}://{to.netloc}{to.path}" == f"{provider.url}/logout"
-    assert parse_qs(to.query)["post_logout_redirect_uri"] == [f"{browser.url}/"]
+    asked = parse_qs(to.query)
+    assert asked["post_logout_redirect_uri"] == [f"{browser.url}/"]
+    hint = jwt.decode(asked["id_token_hint"][0], options={"verify_signature": False})
+    assert (hint["sub"], hint["preferred_username"]) == ("subject-1", "ann")
     kept = browser.http.get("/api/overview", headers={"cookie": f"console_session={token}"})
     assert kept.status_code == 401
 
@@ -457,6 +461,84 @@ def test_a_session_lasts_no_longer_than_its_token(world: World) -> None:
     with mock.patch.object(Sessions, "begin", begun):
         assert browser.log_in().status_code == 303
     assert 0 < lasts[0] <= 1_000
+
+
+@pytest.fixture
+def expired(world: World) -> World:
+    """A login whose ID token has just expired."""
+    provider, browser = world
+    provider.gives_refresh_tokens = True
+    begin = Sessions.begin
+
+    def begun(sessions: Sessions, user: str, account: Any, _: float) -> str:
+        return begin(sessions, user, account, -1.0)
+
+    with mock.patch.object(Sessions, "begin", begun):
+        assert browser.log_in().status_code == 303
+    return world
+
+
+def renewals(provider: SignOnProvider) -> int:
+    return sum(asked.form.get("grant_type") == "refresh_token" for asked in provider.asked)
+
+
+def test_a_session_goes_on_if_the_provider_confirms_it(expired: World) -> None:
+    provider, browser = expired
+    provider.claims = {**provider.claims, "groups": ["everyone"]}
+    facts = browser.me()
+    assert facts["user"] == "oidc:ann"
+    assert "admin" not in facts["rights"]
+    assert browser.me()["user"] == "oidc:ann"
+    assert renewals(provider) == 1  # the new ID token holds
+
+
+def test_requests_of_one_session_share_a_refresh_token(expired: World) -> None:
+    provider, browser = expired
+    with ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(lambda _: browser.me()["user"], range(6)))
+    assert set(found) == {"oidc:ann"}
+    assert renewals(provider) == 1
+
+
+Ends = Callable[[SignOnProvider], None]
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        lambda provider: provider.refresh_tokens.clear(),
+        lambda provider: setattr(provider, "claims", {"preferred_username": "ann"}),
+        lambda provider: setattr(provider, "person", "subject-2"),
+        lambda provider: setattr(provider, "forge", lambda about: unsecured(about)),
+    ],
+    ids=["logged out there", "no role any more", "another user", "a forged token"],
+)
+def test_a_session_ends_if_the_provider_does_not_confirm_it(expired: World, ends: Ends) -> None:
+    provider, browser = expired
+    ends(provider)
+    assert browser.me()["user"] is None
+    assert browser.http.get("/api/overview").status_code == 401
+    assert renewals(provider) == 1  # it is over
+
+
+def test_a_session_is_asked_about_again_if_the_provider_was_away(expired: World) -> None:
+    provider, browser = expired
+    provider.failures = [503]
+    assert browser.me()["user"] is None
+    assert browser.me()["user"] == "oidc:ann"
+
+
+def test_a_session_ends_with_its_token_if_it_cannot_be_renewed(world: World) -> None:
+    provider, browser = world
+    begin = Sessions.begin
+
+    def begun(sessions: Sessions, user: str, account: Any, _: float) -> str:
+        return begin(sessions, user, account, -1.0)
+
+    with mock.patch.object(Sessions, "begin", begun):
+        browser.log_in()
+    assert browser.me()["user"] is None
+    assert renewals(provider) == 0
 
 
 # The provider itself.

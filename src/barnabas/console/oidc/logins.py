@@ -24,7 +24,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from barnabas.base.oauth.bearer import InvalidTokenError
-from barnabas.console.oidc.provider import CodeError, Document, Provider, ProviderError
+from barnabas.console.oidc.provider import CodeError, Document, Provider, ProviderError, Tokens
 from barnabas.console.oidc.settings import CALLBACK
 
 LASTS_S: Final = 600.0
@@ -65,10 +65,13 @@ class Identity:
     """A user that the provider vouches for."""
 
     name: str
+    subject: str
+    """The provider's own name of the user, which does not change."""
     roles: frozenset[str]
     lasts_s: float
-    """The time until the token expires."""
-    place: str
+    """The time until the ID token expires."""
+    tokens: Tokens
+    place: str = ""
     """The place in the page that the user asked for."""
 
 
@@ -152,8 +155,8 @@ class Logins:
         if not given.get("code"):
             raise _strange("the answer has no code")
         try:
-            token = self._provider.exchange(given["code"], pending.verifier, self.redirect_uri)
-            claims = self._provider.claims(token)
+            tokens = self._provider.exchange(given["code"], pending.verifier, self.redirect_uri)
+            claims = self._provider.claims(tokens.id_token)
         except InvalidTokenError as error:
             raise _strange(f"the ID token: {error}") from error
         except CodeError as error:
@@ -168,10 +171,28 @@ class Logins:
         nonce = claims.get("nonce")
         if not isinstance(nonce, str) or not _is_same(nonce, pending.nonce):
             raise _strange("the ID token has another nonce")
-        return self._identity(claims, pending.place)
+        return self._identity(claims, tokens, pending.place)
 
-    def end_url(self) -> str | None:
-        """Where a browser logs out of the provider too; None if it has no such address."""
+    def renew(self, refresh_token: str, subject: str) -> Identity:
+        """The user as the provider knows them now. Raises ProviderError, LoginError.
+
+        The provider refuses with CodeError or LoginError.
+        """
+        tokens = self._provider.renew(refresh_token)
+        try:
+            claims = self._provider.claims(tokens.id_token)
+        except InvalidTokenError as error:
+            raise _strange(f"the renewed ID token: {error}") from error
+        found = self._identity(claims, tokens)
+        if found.subject != subject:
+            raise _strange("the renewed ID token is of another user")
+        return found
+
+    def end_url(self, id_token: str) -> str | None:
+        """Where a browser logs out of the provider too; None if it has no such address.
+
+        `id_token` is the session's last one: providers ask the user without it.
+        """
         try:
             url = self._provider.document().end_session_endpoint
         except ProviderError as error:
@@ -181,7 +202,12 @@ class Logins:
             return None
         home = self.redirect_uri.removesuffix(CALLBACK) + "/"
         settings = self._provider.settings
-        return _with_query(url, {"client_id": settings.client_id, "post_logout_redirect_uri": home})
+        query = {
+            "id_token_hint": id_token,
+            "client_id": settings.client_id,
+            "post_logout_redirect_uri": home,
+        }
+        return _with_query(url, query)
 
     def _taken(self, state: str, cookie: str) -> _Pending:
         """The login of a state, which is then no longer under way. Raises LoginError."""
@@ -219,7 +245,7 @@ class Logins:
         except ProviderError as error:
             raise _away(error) from error
 
-    def _identity(self, claims: Mapping[str, Any], place: str) -> Identity:
+    def _identity(self, claims: Mapping[str, Any], tokens: Tokens, place: str = "") -> Identity:
         settings = self._provider.settings
         name = _name(claims.get(settings.name_claim)) or _name(claims.get("sub"))
         if not name:
@@ -237,7 +263,7 @@ class Logins:
         lasts_s = float(claims["exp"]) - self._wall_s()
         if lasts_s <= 0:
             raise _strange("the ID token has expired")
-        return Identity(name, roles, lasts_s, place)
+        return Identity(name, str(claims.get("sub")), roles, lasts_s, tokens, place)
 
 
 def _network(address: str) -> str:

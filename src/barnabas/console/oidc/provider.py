@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -36,7 +36,7 @@ class ProviderError(Exception):
 
 
 class CodeError(ProviderError):
-    """The provider refuses to exchange a code."""
+    """The provider refuses to exchange a code or a refresh token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,15 @@ class Document:
     token_auth_methods: tuple[str, ...]
     names_issuer: bool
     """True if answers to the browser name the issuer (RFC 9207)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What the token endpoint gives for a login."""
+
+    id_token: str = field(repr=False)
+    refresh_token: str | None = field(default=None, repr=False)
+    """Gives new tokens, as long as the user is logged in at the provider."""
 
 
 class Provider:
@@ -80,15 +89,23 @@ class Provider:
                     raise
             return self._document[1]
 
-    def exchange(self, code: str, verifier: str, redirect_uri: str) -> str:
-        """The ID token for a code. Raises ProviderError, CodeError."""
-        document = self.document()
+    def exchange(self, code: str, verifier: str, redirect_uri: str) -> Tokens:
+        """The tokens for a code. Raises ProviderError, CodeError."""
         form = {
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": redirect_uri,
             "code_verifier": verifier,
         }
+        return self._tokens(form)
+
+    def renew(self, refresh_token: str) -> Tokens:
+        """New tokens for a refresh token, or for its successor. Raises ProviderError, CodeError."""
+        found = self._tokens({"grant_type": "refresh_token", "refresh_token": refresh_token})
+        return replace(found, refresh_token=found.refresh_token or refresh_token)
+
+    def _tokens(self, form: dict[str, str]) -> Tokens:
+        document = self.document()
         headers = {"Content-Type": _FORM}
         client_id, secret = self.settings.client_id, self.settings.client_secret
         methods = document.token_auth_methods
@@ -106,10 +123,11 @@ class Provider:
             answer = fetch(document.token_endpoint, self.settings.fetch, body, headers)
         except FetchError as error:
             raise (CodeError if error.is_final else ProviderError)(str(error)) from error
-        token = _object(answer, "the token endpoint").get("id_token")
+        found = _object(answer, "the token endpoint")
+        token, refresh = found.get("id_token"), found.get("refresh_token")
         if not isinstance(token, str) or not token:
             raise ProviderError("the token endpoint answers without an id_token")
-        return token
+        return Tokens(token, refresh if isinstance(refresh, str) and refresh else None)
 
     def claims(self, token: str) -> Mapping[str, Any]:
         """The claims of an ID token that is from this provider and for the console.

@@ -185,10 +185,12 @@ class Application:
 
     # -- who asks
 
-    def _user(self, request: Request) -> User:
+    async def _user(self, request: Request) -> User:
         if not self._needs_login:
             return User(ANONYMOUS, (self._roles["admin"],), self._config.is_read_only)
         token = request.cookies.get(COOKIE, "")
+        if self._sign_on is not None:
+            await self._sign_on.renew(token)
         found = self._sessions.find(token)
         if found is None:
             raise _NoLoginError
@@ -222,7 +224,7 @@ class Application:
             "provider": None if self._sign_on is None else self._sign_on.label,
         }
         try:
-            user = self._user(request)
+            user = await self._user(request)
         except _NoLoginError:
             return _json({**facts, "user": None})
         return _json(
@@ -276,10 +278,11 @@ class Application:
             return _failed(error)
         token = request.cookies.get(COOKIE, "")
         found = self._sessions.find(token)
+        account = self._sessions.expired(token) if found is None else found[1]
         self._sessions.end(token)
         to = None
-        if self._sign_on is not None and found is not None and isinstance(found[1], Vouched):
-            to = await self._sign_on.end_url()
+        if self._sign_on is not None and isinstance(account, Vouched):
+            to = await self._sign_on.end_url(account.id_token)
         response = _json({"to": to})
         response.delete_cookie(COOKIE, path="/")
         return response
@@ -339,7 +342,7 @@ class Application:
         return await self._answers.get(question, ask)
 
     async def _call(self, request: Request, endpoint: Endpoint) -> Call:
-        user = self._user(request)
+        user = await self._user(request)
         path = request.path_params
         body: Mapping[str, Any] = {} if endpoint.method == "GET" else await _body(request)
         names = named(path)

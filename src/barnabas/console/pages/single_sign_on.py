@@ -17,7 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from barnabas.console.access import Audit, Sessions, Vouched
-from barnabas.console.oidc.logins import LASTS_S, LoginError, Logins
+from barnabas.console.oidc.logins import LASTS_S, Identity, LoginError, Logins
+from barnabas.console.oidc.provider import CodeError, ProviderError
 from barnabas.console.oidc.settings import CALLBACK
 
 COOKIE: Final = "console_login"
@@ -59,6 +60,10 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
+class _TooManyLoginsError(LoginError):
+    pass
+
+
 class SingleSignOn:
     """Begins and finishes logins."""
 
@@ -76,6 +81,8 @@ class SingleSignOn:
         self._set_session = set_session
         self._threads = ThreadPoolExecutor(THREADS, "console-logins")
         self._under_way = 0
+        self._renewals: dict[str, asyncio.Future[None]] = {}
+        """By session, the requests to the provider that are under way."""
 
     def close(self) -> None:
         """End the threads."""
@@ -117,7 +124,7 @@ class SingleSignOn:
             response: Response = self._failed(request, error, CALLBACK)
         else:
             name = f"{NAME_PREFIX}{found.name}"
-            token = self._sessions.begin(name, Vouched(found.roles), found.lasts_s)
+            token = self._sessions.begin(name, _vouched(found), found.lasts_s)
             roles = sorted(found.roles)
             self._audit.note(name, self._address(request), "log in", "", "done", {"roles": roles})
             response = _redirect(f"{_ROOTS[CALLBACK]}#{found.place or '/'}")
@@ -125,17 +132,47 @@ class SingleSignOn:
         response.delete_cookie(COOKIE, path="/")
         return response
 
-    async def end_url(self) -> str | None:
+    async def renew(self, token: str) -> None:
+        """Ask the provider again about a session whose ID token has expired.
+
+        Requests that come at the same time share one answer: a refresh token may work once only.
+        """
+        if self._sessions.expired(token) is None:
+            return
+        task = self._renewals.get(token)
+        if task is None:
+            task = self._renewals[token] = asyncio.ensure_future(self._renewed(token))
+            task.add_done_callback(lambda _: self._renewals.pop(token))
+        await asyncio.shield(task)
+
+    async def _renewed(self, token: str) -> None:
+        account = self._sessions.expired(token)
+        if account is None or account.refresh_token is None:
+            return
+        refresh_token, subject = account.refresh_token, account.subject
+        try:
+            found = await self._run(lambda: self._logins.renew(refresh_token, subject))
+        except _TooManyLoginsError as error:  # the next request asks again
+            _log.warning("the provider could not be asked about a session: %s", error)
+        except (CodeError, LoginError) as error:
+            _log.info("a session of the identity provider's has ended: %s", error)
+            self._sessions.end(token)
+        except ProviderError as error:  # likewise
+            _log.warning("the provider could not be asked about a session: %s", error)
+        else:
+            self._sessions.renew(token, _vouched(found), found.lasts_s)
+
+    async def end_url(self, id_token: str) -> str | None:
         """The address at which a browser logs out of the provider too; None without one."""
         try:
-            return await self._run(self._logins.end_url)
+            return await self._run(lambda: self._logins.end_url(id_token))
         except LoginError:
             return None
 
     async def _run(self, work: Callable[[], T]) -> T:
         """Raises LoginError where too many wait."""
         if self._under_way >= UNDER_WAY_MAX:
-            raise LoginError("Too many logins are under way.", "Log in again in a moment.")
+            raise _TooManyLoginsError("Too many logins are under way.", "Log in again in a moment.")
         self._under_way += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -155,6 +192,11 @@ class SingleSignOn:
             root=_ROOTS[path], message=escape(str(error)), advice=escape(error.advice)
         )
         return Response(text, 403, _NOT_KEPT, "text/html; charset=utf-8")
+
+
+def _vouched(found: Identity) -> Vouched:
+    tokens = found.tokens
+    return Vouched(found.roles, found.subject, tokens.id_token, tokens.refresh_token)
 
 
 def _redirect(to: str) -> Response:
