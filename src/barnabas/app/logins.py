@@ -53,7 +53,10 @@ class Gates:
         )
 
     def of(self, listener: ListenerConfig) -> Gate | None:
-        """The gate of a listener for its clients; None: there is none. Raises ConfigError."""
+        """Return the login gate of a listener; None if its clients do not log in.
+
+        Raises ConfigError.
+        """
         config, name = self._config, listener.name
         if not uses_sasl(config, name):
             return None

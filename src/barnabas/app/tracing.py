@@ -54,7 +54,7 @@ class RequestTracer:
         self._draw = random.random
 
     def wants(self) -> bool:
-        """Whether the next request is to be traced."""
+        """Return True if the next request is to be traced."""
         return self._draw() < self._ratio
 
     def request(self, name: str, started_ns: int, attributes: Attributes) -> Span:
@@ -122,7 +122,7 @@ def open_tracer(
 
 
 def provider_of(node_id: int, exporter: SpanExporter) -> TracerProvider:
-    """What makes a node's spans, and gives them to an exporter. Needs the extra `otel`."""
+    """Return the provider that creates a node's spans and exports them. Needs the extra `otel`."""
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor

@@ -24,11 +24,11 @@ class PeerLines(logging.Filter):
     def __init__(self, *, repeats: bool = True) -> None:
         super().__init__()
         self._repeats = repeats
-        """Whether the same text is written several times in a window."""
+        """True if the same text may be written several times in a window."""
         self._kinds: dict[tuple[str, str], _Kind] = {}
         """By format string and reason."""
         self._reasons: dict[str, int] = {}
-        """How many reasons of a format string are kinds of their own."""
+        """By format string, the number of its reasons that are limited separately."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a line is written; it then says what was left out before it."""
@@ -82,12 +82,12 @@ class _Kind:
         self.begun_s = begun_s
         self.written = 0
         self.texts: set[str] = set()
-        """Those of this window, where none is written twice."""
+        """Texts written in this window, if none may be repeated."""
         self.left_out = 0
 
 
 PEER_LINES: Final = PeerLines()
-"""Of this process."""
+"""The filter of this process."""
 REPEATED_LINES: Final = PeerLines(repeats=False)
 """The same, for lines that clients cause again and again."""
 

@@ -44,7 +44,10 @@ def access_for(
     timeout_s: float,
     opening_max_s: float = OPENING_MAX_S,
 ) -> Access:
-    """How connections are opened. Raises ConfigError for what is not spoken here or not whole."""
+    """Return how to open connections.
+
+    Raises ConfigError for settings that are incomplete or that the CLI does not support.
+    """
     security = Security(PropertyKeys(config))
     bearer = None
     if security.mechanism == OAUTHBEARER:

@@ -9,7 +9,7 @@ from barnabas.cli.errors import CliError, ExitCode
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask a person; raise CliError where nobody can answer or the answer is no."""
+    """Ask for confirmation; raise CliError if there is no terminal or the user declines."""
     if yes:
         return
     if not sys.stdin.isatty():

@@ -38,7 +38,7 @@ class Proxies:
         return address
 
     def is_secure(self, request: Request) -> bool:
-        """Whether the browser speaks https, to the console or to a trusted proxy."""
+        """Return True if the browser uses https, to the console or to a trusted proxy."""
         if request.url.scheme == "https":
             return True
         if not self._trusts(request.client.host if request.client is not None else ""):

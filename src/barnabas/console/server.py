@@ -26,8 +26,8 @@ from barnabas.web.watch import Watch
 REQUESTS_MAX = 256
 """Requests that are answered at once, streams among them."""
 SWITCH_S = 0.001
-"""How long a thread computes before others have their turn. With Python's own 5 ms, an answer of
-the event loop would wait so long for each search that is under way, again and again."""
+"""The interpreter's switch interval: how long a thread runs before others get a turn. With Python's
+default of 5 ms, the event loop would wait that long for each running search, again and again."""
 _STATUS = {
     Refusal.OTHER_HOST: 421,
     Refusal.OTHER_ORIGIN: 403,

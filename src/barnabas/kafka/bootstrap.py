@@ -36,8 +36,8 @@ def first_reachable(
 ) -> tuple[str, int]:
     """Ask each address in turn; return host and port of the first that answers.
 
-    `security` is the client's, plain text by default; an address may begin with a protocol of its
-    own (`SSL://`). `timeout_s` is for each step with each address: connection, handshake, answer.
+    `security` is the client's, plain text by default; an address may begin with its own protocol
+    (`SSL://`). `timeout_s` limits each step with each address: connection, handshake, answer.
     Raises UnreachableError if none answers.
     """
     reasons = []

@@ -28,9 +28,9 @@ KEYS: Final = {
     "controller_mutation_rate": "partitions per second that they create and delete",
     "connection_creation_rate": "connections per second of an address (ip)",
 }
-"""The quotas there are, with what each limits."""
+"""The supported quotas, with what each limits."""
 EXACT, DEFAULT = 0, 1
-"""How a filter compares an entity's name."""
+"""A filter's match types: the exact name, or the default entity."""
 Entity = Mapping[str, str | None]
 """Names by kind (`user`, `client-id`, `ip`); None is the default of the kind."""
 

@@ -105,11 +105,11 @@ class LogLostError(TopicLogError):
 
 
 class TopicLog:
-    """One topic, read whole; `take` gets its records.
+    """One topic, read from its start; each record is passed to `take`.
 
-    `settings` are librdkafka's of all clients, `producer` more of the one that leads.
-    `is_committed_only` leaves out what transactions have not committed. A log that `follows` calls
-    `take` in a thread of its own.
+    `settings` are librdkafka's for all clients, `producer` more for the leader's producer.
+    `is_committed_only` leaves out records of uncommitted transactions. A log that `follows` calls
+    `take` in its own thread.
     """
 
     def __init__(

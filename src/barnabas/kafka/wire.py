@@ -253,7 +253,7 @@ class Connection:
                 raise BrokenOffError(f"{self._where} sent a frame of {size} bytes")
             answer = self._receive(size)
             if api.key == ApiKey.API_VERSIONS and answer[4:6] == _UNSUPPORTED_VERSION:
-                version = 0  # whatever was asked for
+                version = 0  # this error always comes in version 0
             header, position = decode_response_header(api, version, answer)
             if header.correlation_id != self._correlation_id:
                 raise BrokenOffError(f"{self._where} answered another request")

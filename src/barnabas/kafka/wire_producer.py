@@ -66,11 +66,11 @@ _SERVED: Final = frozenset(
         *("compression.type", "compression.level", "delivery.timeout.ms", "linger.ms"),
         *("transactional.id", "transaction.timeout.ms"),
         *("log_level", "on_delivery", "delivery.report.only.error"),
-        # What these bound or put off does not arise here.
+        # These limit or delay things that this producer does not do.
         *("enable.sparse.connections", "queue.buffering.max.messages"),
     }
 )
-"""With others, but for those of TLS and logins, librdkafka alone does what is asked for."""
+"""Any other setting, except those of TLS and logins, needs librdkafka's producer."""
 _STORED: Final = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 _CREATE_TIME: Final = 1
 
@@ -92,16 +92,16 @@ class _Queued:
 
 
 class Columns(Protocol):
-    """Many records that become batches without a step for each."""
+    """Many records that become batches without work for each record."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of records."""
 
     def spread(self, partitions: int) -> Iterable[tuple[int, Columns]]:
-        """Batches and their partitions, those of a partition in order."""
+        """Yield batches with their partitions; those of a partition are in order."""
 
     def halves(self) -> tuple[Columns, Columns]:
-        """A batch as two."""
+        """Split a batch into two."""
 
     def encoded(
         self,

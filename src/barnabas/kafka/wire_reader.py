@@ -199,7 +199,7 @@ class WireReader:
         return connection
 
     def _after_loss(self, place: tuple[str, int], offset: int, until: int) -> int:
-        """Where to go on at an offset that is not there. Raises as `_fetch` does.
+        """Return where to continue if an offset does not exist. Raises as `_fetch` does.
 
         Source: InternalKafkaConsumer.getEarliestAvailableOffsetBetween.
         """

@@ -88,9 +88,9 @@ def is_access_setting(name: str) -> bool:
 
 
 def access_of(texts: Mapping[str, str]) -> RegistryAccess:
-    """How to reach the registry that a properties file names. Raises ConfigError.
+    """Return how to reach the registry that a properties file names. Raises ConfigError.
 
-    Logins may have the prefix `schema.registry.` too.
+    Login settings may also have the prefix `schema.registry.`.
     """
     given = {
         name.removeprefix(PREFIX) if name.removeprefix(PREFIX) in _DEFAULTS else name: text

@@ -82,9 +82,9 @@ class RegistryTls:
 
 
 class RegistryClient:
-    """The registry at `urls`, a list or a text with commas.
+    """A client of the registry at `urls`, a list or a text with commas.
 
-    `user_info` is `name:password`; a URL may have one of its own.
+    `user_info` is `name:password`; a URL may contain its own.
 
     `authorization` returns the header of each request in their place, or raises RegistryError.
     `waits` pauses after a number of failed tries that may succeed later; False means give up.

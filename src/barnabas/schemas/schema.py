@@ -22,8 +22,8 @@ class Reference:
 class ResolvedReference:
     """A reference with the text of its target.
 
-    A schema gets all that it needs, what others need first: the target of a reference stands
-    behind the targets of its own references, and each name comes once.
+    A schema gets all references that it needs in order of dependency: the target of a reference
+    comes after the targets of its own references, and each name comes once.
     """
 
     name: str

@@ -7,7 +7,7 @@
 Data of a Protobuf schema begin with the path of their message in its file, zigzag varints: the
 number of indexes, then the indexes; the first message of the file is a single 0.
 
-The broker checks the same format with a scanner of its own (`node/broker/schemas/wire_format.py`).
+The broker checks the same format with a separate scanner (`node/broker/schemas/wire_format.py`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The jars that are fetched from Maven, checked against their SHA-256 before a JVM loads them.
 
 `jars.txt` has what sessions need for Spark's Kafka connector and Avro functions, for the versions
-of Spark that tests run on; `more_jars.txt` has what connectors and the demo add. A jar that
-neither names, of another version or a package of a user's, passes, unless it comes with a package
-of ours: all that those bring is known.
+of Spark that tests run on; `more_jars.txt` has what connectors and the demo add. A jar in neither
+file (another version, or a user's package) is accepted, unless one of our packages depends on it:
+all dependencies of those are listed.
 """
 
 from __future__ import annotations

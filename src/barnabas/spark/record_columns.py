@@ -81,7 +81,7 @@ class RecordColumns:
 
     @property
     def earliest_ms(self) -> int:
-        """The earliest timestamp of the records, of which there is one at least."""
+        """The earliest timestamp of the records; there must be at least one."""
         return int(self._timestamps.min())
 
     def spread(self, partitions: int) -> Iterator[tuple[int, RecordColumns]]:

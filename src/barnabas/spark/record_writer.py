@@ -118,7 +118,7 @@ class RecordWriter:
 
     @contextmanager
     def _writing(self, producer: OrderedProducer | WireProducer, batch_id: int) -> Iterator[None]:
-        """What the producer was given within has arrived behind."""
+        """Flush the producer at the end of the block; raise KafkaException if a record failed."""
         try:
             yield
             if producer.flush(FLUSH_TIMEOUT_SECONDS):

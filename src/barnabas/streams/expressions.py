@@ -73,7 +73,7 @@ class Expression:
     __lt__, __le__ = _operator("__lt__"), _operator("__le__")
     __gt__, __ge__ = _operator("__gt__"), _operator("__ge__")
     __eq__ = _operator("__eq__")  # type: ignore[assignment]  # columns compare to columns
-    __ne__ = _operator("__ne__")  # type: ignore[assignment]  # likewise
+    __ne__ = _operator("__ne__")  # type: ignore[assignment]  # columns compare to columns
     __invert__, __neg__ = _operator("__invert__"), _operator("__neg__")
 
 

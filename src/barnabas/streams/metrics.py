@@ -1,8 +1,8 @@
-"""`/metrics`, `/health/live` and `/health/ready` of a pipeline that runs, at a listener of its own.
+"""`/metrics`, `/health/live` and `/health/ready` of a running pipeline, on a separate listener.
 
-Names follow those of the SQL server, whose queries are Spark's too. Lag is by partition of the
-topics that a query reads, as Spark found them when it planned its last micro-batch. A scrape asks
-Spark, and neither brokers nor registry.
+Names follow those of the SQL server, which also runs queries on Spark. Lag is by partition of the
+topics that a query reads, as of the last micro-batch that Spark planned. A scrape asks only Spark,
+not brokers or the registry.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far a pipeline that runs has come, for programs that ask it and for its metrics."""
+"""The progress of a running pipeline, for programs that ask for it and for its metrics."""
 
 from __future__ import annotations
 

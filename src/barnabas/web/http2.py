@@ -191,7 +191,7 @@ class Http2:
     def __init__(self, app: ASGIApp, idle_s: float) -> None:
         """Use it on the running event loop."""
         config = _config(idle_s)
-        wrapped = wrap_app(_of_one_length(app), config.wsgi_max_body_size, "asgi")  # type: ignore[arg-type]  # hypercorn has types of its own for ASGI
+        wrapped = wrap_app(_of_one_length(app), config.wsgi_max_body_size, "asgi")  # type: ignore[arg-type]  # hypercorn has its own ASGI types
         context, loop = WorkerContext(None), asyncio.get_running_loop()
         self._context = context
         self._connections: dict[asyncio.Task[None], Place] = {}

@@ -209,7 +209,7 @@ class Served(Protocol):
 
 
 class ServerThread:
-    """A server on a thread and an event loop of its own, from `start` to `close`."""
+    """A server with its own thread and event loop, from `start` to `close`."""
 
     def __init__(self, server: Served, name: str) -> None:
         self.server = server

@@ -1,7 +1,6 @@
-"""An HTTP server of metrics and health alone, on a thread and an event loop of its own.
+"""An HTTP server for metrics and health only, with its own thread and event loop.
 
-Nodes have one, and pipelines in Python. Other services answer the same paths at their own
-listeners.
+Nodes and Python pipelines have one. Other services serve the same paths on their own listeners.
 """
 
 from __future__ import annotations

@@ -57,9 +57,9 @@ class Layout:
         return bool(self._racks)
 
     def rack_cost(self, number: int, old: int, new: int) -> int:
-        """Return how many more pairs of replicas share a rack once `new` stands in for `old`.
+        """Return how many more pairs of replicas share a rack once `new` replaces `old`.
 
-        Negative where that is better than now.
+        Negative if that is better than now.
         """
         if not self._racks:
             return 0
@@ -70,7 +70,7 @@ class Layout:
     # -- choosing what to move
 
     def may_move(self, number: int, old: int, new: int) -> bool:
-        """Return whether `new` can stand in for `old`, with racks no worse than now."""
+        """Return whether `new` can replace `old` without a worse spread over racks."""
         placed = self.replicas[number]
         return old in placed and new not in placed and self.rack_cost(number, old, new) <= 0
 

@@ -45,7 +45,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What all services beside the nodes share."""
+    """Settings that all services beside the nodes share."""
 
     host: str
     nodes: int

@@ -146,7 +146,7 @@ def _why_no_partitions(connection: Connection, group: str, *, awaits_topics: boo
     from barnabas.protocol.errors import ErrorCode
 
     error = ErrorCode.NONE
-    # Where we cannot log in by ourselves the client library can, or reports it.
+    # If our own client cannot log in, the client library can, or it reports the failure.
     with contextlib.suppress(AccessError, ConfigError, WireError):
         access = access_for(connection.bootstrap_servers, connection.config, connection.timeout_s)
         with contextlib.closing(Brokers(access)) as brokers:

@@ -166,7 +166,7 @@ def delete_command(
 
 
 def _mechanisms(admin: "Admin", name: str) -> list[str]:
-    """The credentials of a user. Raises CliError where there is none of that name."""
+    """Return the mechanisms of a user's credentials. Raises CliError for an unknown user."""
     users = admin.run(list_users, [name])
     if name not in users:
         raise CliError(f"there is no user {name}", ExitCode.NOT_FOUND)

@@ -57,37 +57,37 @@ StoreOffsets = Callable[[str, Sequence[tuple[JsonMap, JsonMap]]], None]
 
 
 class TaskListener(Protocol):
-    """Hears of one task, from the engine's threads. States are Kafka's."""
+    """Receives the events of one task, on the engine's threads. States are Kafka's."""
 
     def confirm(self) -> None:
-        """Raises ConnectError if the task belongs to another worker by now, or was reconfigured.
+        """Raise ConnectError if the task has moved to another worker, or was reconfigured.
 
-        Asked by the task of an exactly-once source once it has taken its transactional id.
+        The task of an exactly-once source calls it after it has taken its transactional id.
         """
 
     def waits(self, what: str | None) -> None:
-        """It cannot run before something has come, such as Spark; None: it has.
+        """The task waits for `what` before it can run, such as Spark; None ends the wait.
 
-        Its state is UNASSIGNED meanwhile, and `what` is shown.
+        Until then its state is UNASSIGNED, and `what` is shown.
         """
 
     def started(self) -> None:
-        """It runs."""
+        """The task runs."""
 
     def paused(self) -> None:
-        """It holds still."""
+        """The task is paused."""
 
     def resumed(self) -> None:
-        """It goes on."""
+        """The task runs again."""
 
     def failed(self, error: BaseException) -> None:
-        """It ended with an error; the worker decides whether it starts again."""
+        """The task ended with an error; the worker decides whether it starts again."""
 
     def stopped(self) -> None:
-        """It ended because it was asked to."""
+        """The task ended because it was asked to."""
 
     def topics_used(self, topics: Sequence[str]) -> None:
-        """Topics it wrote to or read from, for /connectors/{name}/topics."""
+        """The task wrote to or read from these topics (for /connectors/{name}/topics)."""
 
 
 class RunningTask(Protocol):

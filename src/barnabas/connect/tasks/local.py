@@ -171,10 +171,10 @@ class LocalEngine:
         boundary: Boundary | None,
         waits: Waits,
     ) -> BatchRunner:
-        """Return who carries out the micro-batches of a task.
+        """Return the runner that executes the micro-batches of a task.
 
-        `boundary` is where a source's transactions end; None is at least once. `waits` is told
-        what the task waits for.
+        `boundary` is where a source's transactions end; None is at least once. `waits` is called
+        with what the task waits for.
         """
         return LocalBatchRunner(spec, transport, stopping, boundary)
 

@@ -30,9 +30,9 @@ from barnabas.console.oidc.settings import CALLBACK
 LASTS_S: Final = 600.0
 """The time that a user has at the provider, in seconds."""
 PENDING_MAX: Final = 10_000
-"""Logins that are under way at a time; the oldest are forgotten."""
+"""Logins in progress at a time; beyond that the oldest are forgotten."""
 PENDING_OF_ADDRESS_MAX: Final = 100
-"""Those of one address, or of one network of IPv6: with more its own oldest is forgotten."""
+"""Logins of one address, or of one IPv6 network; beyond that its own oldest is forgotten."""
 NAME_SIZE_MAX: Final = 200
 PLACE_SIZE_MAX: Final = 2_000
 
@@ -110,7 +110,7 @@ class Logins:
     def begin(self, place: str = "", address: str = "") -> Begun:
         """Begin a login that leads to a place in the page. Raises LoginError.
 
-        `address`: the browser's. Whoever begins many forgets their own, not those of others.
+        `address`: the browser's. Too many logins from one address push out only its own oldest.
         """
         document = self._document()
         state, nonce, verifier, cookie = (secrets.token_urlsafe(32) for _ in range(4))

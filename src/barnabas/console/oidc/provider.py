@@ -24,9 +24,9 @@ from barnabas.console.oidc.settings import OidcSettings, check_url
 
 DOCUMENT_PATH: Final = "/.well-known/openid-configuration"
 KEPT_S: Final = 3600.0
-"""How long the document and the keys are used; keys that do not fit are asked for again at once."""
+"""How long the document and keys are cached; an unknown key is fetched at once."""
 FAILED_S: Final = 2.0
-"""How long a provider that did not answer is not asked again for its document."""
+"""The pause after a failed request for the provider's document, before the next one."""
 SKEW_MS: Final = 30_000
 _FORM: Final = "application/x-www-form-urlencoded"
 

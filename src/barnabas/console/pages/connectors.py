@@ -55,7 +55,7 @@ def dead_letters(call: Call) -> Any:
 
 
 def check(call: Call) -> Any:
-    """What the worker says of a configuration."""
+    """Return the worker's validation of a configuration."""
     found = call.services.connectors.check(
         call.path["connector"],
         _config(call),

@@ -59,7 +59,7 @@ def difference(call: Call) -> Any:
 
 
 def check(call: Call) -> Any:
-    """Whether a schema may become the next version."""
+    """Check whether a schema may become the next version."""
     kind, text, references = _schema(call)
     return as_json(call.services.schemas.check(call.path["subject"], kind, text, references))
 

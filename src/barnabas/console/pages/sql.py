@@ -82,7 +82,7 @@ def queries(call: Call) -> Any:
 
 
 def explained(call: Call) -> Any:
-    """How a query runs, and what the user may do with it."""
+    """Explain a query, and say what the user may do with it."""
     name = call.path["query"]
     may = {"admin": call.user.may("admin", query=name)}
     return {**as_json(call.services.sql.explain(name)), "may": may}

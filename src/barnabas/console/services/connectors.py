@@ -133,7 +133,7 @@ class Plugin:
     type: str
     version: str | None
     addresses: tuple[str, ...]
-    """Where it is."""
+    """The workers that offer the plugin."""
 
 
 class WorkerRest(Rest):

@@ -39,7 +39,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What the headers of a dead letter say. Members are None where no header names them."""
+    """The reason for a dead letter, from its headers. Members without a header are None."""
 
     connector: str | None
     task: str | None

@@ -9,9 +9,9 @@
     path         = root ("." name | "[" text or number "]")*
     root         = "key" "value" "headers" "offset" "partition" "timestamp"
 
-A text that stands alone is true where key, value or a header contains it. What a path does not find
-is null. Only values of one kind are ordered: other comparisons are false. Patterns are RE2's, which
-take linear time. Nothing of a record or an expression is ever run as code.
+A text alone is true if the key, the value or a header contains it. A path that matches nothing is
+null. Only values of one kind are ordered: other comparisons are false. Patterns are RE2's, which
+take linear time. No part of a record or an expression is ever run as code.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _LINK: Final = "#/transactions/hanging?find=1"
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What the last search found, or why it failed."""
+    """The result of the last search, or the reason for its failure."""
 
     rows: tuple[HangingRow, ...] = ()
     failure: str | None = None

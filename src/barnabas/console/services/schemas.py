@@ -87,7 +87,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Whether a schema may become the next version, and why not."""
+    """The verdict on a schema as the next version, with the reasons against it."""
 
     is_compatible: bool
     messages: tuple[str, ...]

@@ -222,7 +222,7 @@ class QuotaService:
 def _has_limits(
     admin: WireAdmin, entity: Entity, values: Mapping[str, float], removed: Sequence[str]
 ) -> bool:
-    """Whether an entity has these limits, and none of those that were removed."""
+    """Return whether an entity has these limits, and none of those that were removed."""
     found = list_quotas(admin, entity, is_strict=True)
     limits = found[0].values if found else {}
     return values.items() <= limits.items() and not limits.keys() & set(removed)

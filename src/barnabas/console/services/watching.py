@@ -15,10 +15,10 @@ _JOIN_S: Final = 2.0
 
 
 class WhileWatched:
-    """Calls `work` again and again in a thread of its own, until nobody looks any more.
+    """Calls `work` repeatedly in its own thread, as long as somebody watches.
 
-    The first call is after `first_s`. `work` takes whether it is the first call since nobody
-    looked, and returns the seconds until the next one. It handles its failures.
+    The first call is after `first_s`. `work` is passed True for the first call of a watch, returns
+    the seconds until the next call, and handles its own failures.
     """
 
     def __init__(

@@ -49,7 +49,7 @@ class GroupMonitor(ReaderThread):
         # A consumer of each group, which joins nothing. The admin client could ask too, but
         # librdkafka (2.16) ends the process with a segmentation fault where its answer is
         # NOT_COORDINATOR, as at the start of several nodes, and with an abort where the
-        # coordinator goes away meanwhile: github.com/confluentinc/librdkafka, 5040 and 5397.
+        # coordinator stops during the call: github.com/confluentinc/librdkafka, 5040 and 5397.
         consumers = {group: self.consumer(group) for group in self._groups}
         try:
             while not self.stopping.is_set():

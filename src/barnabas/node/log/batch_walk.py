@@ -156,12 +156,12 @@ def end_of_batches(
 def walk_placed(
     file: DiskFile, position: int, end: int, next_offset: int | None
 ) -> Iterator[tuple[int, BatchHeader, bool]]:
-    """As `walk_headers`, with whether the neighbours bear out where each batch stands.
+    """As `walk_headers`, with whether the neighbours confirm the place of each batch.
 
-    Where an offset steps back, it is the batch before that is misplaced if this one goes on from
-    what was before that; else both may be. A misplaced batch comes with the offset that it has
-    if none is missing before it, instead of its own. The first batch begins at `next_offset` or
-    after; None: where it says.
+    If an offset steps back, the previous batch is misplaced if this one continues the one before
+    that; otherwise both may be. A misplaced batch comes with the offset that it would have without
+    a gap, not the one in its header. The first batch begins at `next_offset` or later; None accepts
+    the offset that it names.
     """
     held: BatchHeader | None = None
     held_place, is_placed = 0, True

@@ -39,7 +39,7 @@ class Tracer(Protocol):
     clock_ns: Callable[[], int]
 
     def wants(self) -> bool:
-        """Whether the next request is to be traced."""
+        """Return True if the next request is to be traced."""
 
     def request(self, name: str, started_ns: int, attributes: Attributes) -> Span:
         """Begin the span of a request."""
@@ -85,7 +85,7 @@ class RequestTrace:
         self._counted: Sample | None = None
         self._handled = self._completed = 0
         self._has_parts = False
-        """Whether anything has reported what the request waits for."""
+        """True once a part of the request was reported."""
 
     def begin(self, name: str, /, **attributes: str | int | bool) -> OpenSpan:
         """Begin a part of the request."""

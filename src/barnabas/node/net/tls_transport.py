@@ -231,7 +231,7 @@ class TlsTransport(TcpTransport):
 
     def _start_reading(self) -> None:
         if not self._is_open:
-            return  # the handshake reads, or waits for a step of its own
+            return  # the handshake reads, or waits for its own next step
         super()._start_reading()
         if self._reading and not self._will_read and self._has_arrived():
             self._will_read = True

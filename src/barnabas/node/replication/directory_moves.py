@@ -72,7 +72,7 @@ class Move:
         self.retry_at_ms = 0
         """When the controller may be told (again)."""
         self.rounds = 0
-        """How often the whole copy was flushed without catching up."""
+        """Number of flushes of the whole copy that did not catch up."""
         self.telling: asyncio.Task[None] | None = None
 
 
@@ -105,8 +105,8 @@ class ReplicaMoves:
     def request(self, partition: Partition, path: str) -> None:
         """Move `partition` to the directory `path`, which is online.
 
-        A move to elsewhere is called off; where the replica lies there already, or is on its way
-        there, that is all. Raises LogDirFailure.
+        A move to another directory is cancelled. Does nothing else if the replica is in `path`
+        already, or moves there. Raises LogDirFailure.
         """
         move = self._moves.get(partition)
         if move is not None and move.future.log_dir != path:

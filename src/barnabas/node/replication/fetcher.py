@@ -137,7 +137,7 @@ class Fetcher:
 
     @property
     def failing_count(self) -> int:
-        """How many partitions rest after a failure."""
+        """Number of partitions that back off after a failure."""
         return len(self._resting)
 
     # -- what is followed

@@ -58,7 +58,7 @@ class Follower:
     def reset(
         self, now_ms: int, leader_end_offset: int, *, is_new_leader: bool, is_in_isr: bool
     ) -> None:
-        """A new leader epoch begins. Who is in sync is given the time to show it."""
+        """Begin a new leader epoch; a follower in the ISR counts as just caught up."""
         self.last_caught_up_ms = now_ms if is_in_isr else 0
         if is_new_leader:
             self.log_end_offset = NO_OFFSET

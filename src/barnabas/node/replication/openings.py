@@ -42,12 +42,12 @@ class Openings:
         open_partition: Callable[[PartitionKey, bool], None],
         turn_ended: Callable[[list[PartitionKey]], None],
     ) -> None:
-        """`open_partition(key, is_new)` opens what waited; `turn_ended` gets those that did."""
+        """`open_partition(key, is_new)` opens one; `turn_ended` gets the keys of a turn."""
         self._clock = clock
         self._open = open_partition
         self._turn_ended = turn_ended
         self._led: dict[PartitionKey, bool] = {}
-        """Whether each is new, as are the next ones."""
+        """By partition, whether it is new; the same in `_followed`."""
         self._followed: dict[PartitionKey, bool] = {}
         self._left = 0
         self._deadline_ms = 0

@@ -489,7 +489,7 @@ class Partition:
 
     @property
     def waits(self) -> tuple[int, int]:
-        """How many wait for its appends to be stored or committed, and for records to go."""
+        """Number of requests that wait for appends, and of those that wait for deletions."""
         waiters = self._commit_waiters
         return (
             (len(waiters) if waiters else 0) + len(self._stored_waiters),

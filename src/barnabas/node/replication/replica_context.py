@@ -42,4 +42,4 @@ class ReplicaContext:
     incomplete: dict["Partition", None] = field(default_factory=dict)
     """Partitions led here that have a replica outside their ISR."""
     traffic: Traffic = field(default_factory=Traffic)
-    """What goes in and out."""
+    """The traffic counters of this node."""

@@ -1,7 +1,7 @@
-"""What goes in and out of topics on this node, counted as it passes.
+"""Counters of the records, bytes and requests that go in and out of topics on this node.
 
-Plain whole numbers that only grow: each partition holds those of its topic. What topics counted
-that have left the node stays in the sums of all topics, so that those never fall.
+They are plain integers that only grow; each partition holds those of its topic. When a topic leaves
+the node, its counts stay in the sums over all topics, so that those never fall.
 """
 
 from collections.abc import Iterable, Mapping

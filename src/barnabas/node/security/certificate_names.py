@@ -125,8 +125,8 @@ def _show(text: str) -> str:
 def _expand(match: re.Match[str], replacement: str) -> str:
     """Java's replacement: `$1` is a group, and a backslash takes the next character as it is.
 
-    A number that no group has loses its last digits, as Java reads it; what is still none stands
-    for itself.
+    A number without such a group loses its last digits, as in Java; if no digit is left that names
+    a group, the text is kept as it is.
     """
 
     def part(reference: re.Match[str]) -> str:

@@ -161,7 +161,7 @@ def _split(size: int, overhead: int) -> tuple[bytes, bytes] | None:
 
 
 def _width_of_length(size: int) -> int:
-    """The size of the length prefix of a record of `size` bytes with it; 0: there is none."""
+    """The size of the length prefix in a record of `size` bytes; 0 if no prefix fits."""
     for width in _WIDTHS:
         if size > width and len(encode_varint(size - width)) == width:
             return width

@@ -1,4 +1,4 @@
-"""One request as the routes see it, and what they give back for a write."""
+"""One request as the routes see it, and the result that they return for a write."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Response = TypeVar("Response")
 
 @dataclass(slots=True)
 class Call:
-    """A request that has found its route."""
+    """A request with its route."""
 
     service: Service
     view: View
@@ -82,7 +82,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class LargeRead:
-    """A read that parses a large schema: it is done in a thread, with a view of its own."""
+    """A read that parses a large schema: it runs in a thread, on a separate view."""
 
     read: Callable[[View], Answer]
 

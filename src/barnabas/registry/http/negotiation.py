@@ -17,9 +17,9 @@ _known: dict[bytes, bytes | None] = {b"": V1, b"*/*": V1}
 
 
 def answer_type(accept: bytes) -> bytes | None:
-    """The content type for an Accept header, None if the client takes none of ours.
+    """Return the content type for an Accept header; None if the client accepts none of ours.
 
-    Of the types that the client likes best, the one that the registry prefers.
+    Among the types with the client's highest weight it is the one that the registry prefers.
     """
     try:
         return _known[accept]

@@ -77,7 +77,7 @@ class RegistryState:
         """By the name of the resource."""
 
     def copy(self) -> "RegistryState":
-        """A state of its own with the same content."""
+        """Return an independent state with the same content."""
         other = RegistryState()
         other.offset = self.offset
         other._contexts = {name: context.copy() for name, context in self._contexts.items()}

@@ -25,7 +25,7 @@ class Tables(Generic[Name, Inner, Entry]):
         """Names whose tables no copy shares."""
 
     def copy(self) -> "Tables[Name, Inner, Entry]":
-        """A table of its own with the same content."""
+        """Return an independent table with the same content."""
         other: Tables[Name, Inner, Entry] = Tables()
         other._tables = self._tables.copy()
         self._own = set()

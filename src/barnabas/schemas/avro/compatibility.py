@@ -2,8 +2,8 @@
 SchemaCompatibility.
 
 The rules are the specification's schema resolution with Java's habits: types match by unqualified
-name or by an alias of the reader, bytes and strings read each other, a field of an enum that has a
-default of its own is not a field with a default.
+name or by an alias of the reader, bytes and strings read each other, and an enum's own default does
+not count as the default of a field of that enum.
 
 Paths are JSON pointers into the reader, except below unions, where they start again, as Java's do.
 Kinds and details are Java's words: users' tools know them.

@@ -55,7 +55,7 @@ SCALE: Final = "scale"
 
 @dataclass(slots=True, frozen=True)
 class Field:
-    """One field of a struct's schema, at a place of its own."""
+    """One field of a struct's schema; `index` is its position."""
 
     name: str
     index: int

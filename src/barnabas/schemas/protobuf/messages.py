@@ -69,10 +69,10 @@ def indexes_of(message: Descriptor) -> list[int]:
 
 
 def load(text: str, references: Mapping[str, str]) -> MessageSchema:
-    """The schema of a text, in a pool of its own; `references` are texts by their imports' names.
+    """Return the schema of a text, in a new pool; `references` maps import names to texts.
 
-    Options that their types do not allow are left out. Raises SchemaFault for a text that is not a
-    schema or lacks an import.
+    Options of the wrong type are left out. Raises SchemaFault for a text that is not a schema or
+    lacks an import.
     """
     try:
         scope = read_with_references(text, references)

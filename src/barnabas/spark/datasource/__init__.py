@@ -1,4 +1,4 @@
-"""Spark data sources of ours, for plain PySpark: `register(spark)` makes them known."""
+"""Spark data sources for plain PySpark; `register(spark)` registers them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Options of `format("barnabas")`: those of Spark's Kafka sink, and a few of its own.
+"""Options of `format("barnabas")`: those of Spark's Kafka sink, and a few more.
 
-`kafka.*` settings are Java's names, as Spark users write them, or librdkafka's. One that we do not
-know is refused, not ignored.
+`kafka.*` settings have Java's names, as Spark users write them, or librdkafka's. An unknown setting
+is an error.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class IdPool:
         Nor of the batch `decided`, which may be committed once more: that does not succeed where
         its id has a new transaction.
         """
-        if self._pid != os.getpid():  # a fork has ids of its own
+        if self._pid != os.getpid():  # a fork uses other ids
             self._pid, self._used, self._name = os.getpid(), {}, uuid.uuid4().hex
         ids = self._used.setdefault(prefix, [])
         for place, (name, last_batch) in enumerate(ids):

@@ -295,7 +295,7 @@ class Sent:
     columns: list[tuple[int, ChannelColumns]]
     records: list[Record]
     by_rows: int
-    """How many of the batch's records went through the row engine."""
+    """Number of the batch's records that went through the row engine."""
 
 
 class ChannelProgram:

@@ -119,7 +119,7 @@ class Compiling:
         return name in names or name.partition(".")[2] in names
 
     def scalar_call(self, node: nodes.FunctionCall) -> tuple[Function, ScalarCall]:
-        """What a call means. Raises AnalysisError."""
+        """Resolve a call to its function and overload. Raises AnalysisError."""
         scope = Scope.of_columns(self._columns, self._functions)
         return scope.function(node.name), scalar_call(node, scope, type_of)
 

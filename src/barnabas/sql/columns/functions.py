@@ -1,9 +1,9 @@
 """Calls of scalar functions for whole columns.
 
-A function that ships with us has a form of its own here, or is called once for each distinct
-combination of its arguments that are not literals: it is a pure function, so equal arguments give
-the same. A call that fails leaves the records with its arguments to the row engine. All other
-calls, and those of functions of users, are evaluated record by record.
+A built-in function either has a column form here, or is called once for each distinct combination
+of its arguments that are not literals: it is pure, so equal arguments give equal results. If a call
+fails, the row engine evaluates the records with those arguments. All other calls, and calls of
+users' functions, are evaluated record by record.
 """
 
 from __future__ import annotations

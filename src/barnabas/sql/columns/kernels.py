@@ -1,9 +1,9 @@
-"""Expressions over vectors.
+"""Kernels: evaluate expressions over vectors.
 
-A kernel gives the value of an expression for each record of a frame. Records for which it is not
-certain to be what the row engine gives, or for which the row engine fails and notes it, it puts
-into the frame's doubt: the row engine runs those. An expression without a kernel of its own is
-evaluated record by record, over the columns that it mentions.
+A kernel computes the value of an expression for each record of a frame. It marks records as
+doubtful if the row engine may give another result, or fails and reports it: the row engine then
+runs those. An expression without a kernel is evaluated record by record, over the columns that it
+mentions.
 """
 
 from __future__ import annotations

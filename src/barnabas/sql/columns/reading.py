@@ -67,7 +67,7 @@ _HIDDEN_LETTERS: Final = (
 
 
 def _arrow_type(sql_type: SqlType) -> Any:
-    """Arrow's type for values of a type; None if there is none."""
+    """Return Arrow's type for values of a SQL type; None if it has no counterpart."""
     if isinstance(sql_type, Decimal):
         fits = sql_type.precision <= _DECIMAL_DIGITS_MAX
         return pa.decimal128(sql_type.precision, sql_type.scale) if fits else None

@@ -41,7 +41,7 @@ class Made:
     timestamps: Any
     headers: list[tuple[Header, ...]] | None
     by_rows: int
-    """How many of the batch's records went through the row engine."""
+    """Number of the batch's records that went through the row engine."""
 
 
 class ColumnSink:

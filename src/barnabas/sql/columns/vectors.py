@@ -6,7 +6,7 @@
     STRING                                Arrow string
     every other type                      NumPy objects: the values as `sql.types` describes them
 
-What stands where a value is NULL has no meaning.
+The content of a NULL's place has no meaning.
 """
 
 from __future__ import annotations

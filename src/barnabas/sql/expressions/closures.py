@@ -95,8 +95,8 @@ def invocation(call: ScalarCall, arguments: Sequence[Evaluate]) -> Evaluate:
 
 
 class BatchedCall:
-    """A call of a function that takes many records at once: what `prepare` is given, it has made
-    already. A row that was not prepared is a batch of its own."""
+    """A call of a function that takes many records at once: `prepare` computes it for a batch of
+    rows. A row that was not prepared is computed alone."""
 
     def __init__(self, call: ScalarCall, arguments: Sequence[Evaluate]) -> None:
         self._batch = call.overload.implementation.batch  # type: ignore[attr-defined]  # has one

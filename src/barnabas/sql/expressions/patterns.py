@@ -20,7 +20,7 @@ _ANY = "[^\n\r\x85\u2028\u2029]"
 
 @lru_cache(maxsize=1024)
 def like_matcher(pattern: str, escape: str | None) -> Callable[[str], bool]:
-    """Return whether a whole text matches; after `escape`, any character stands for itself."""
+    """Return a function that matches a whole text; after `escape` any character is literal."""
     first, *rest = _pieces(pattern, escape)
     begin = re.compile("".join(first))
     if not rest:

@@ -19,7 +19,7 @@ class Store(Protocol):
         ...
 
     def get_all(self, keys: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """The values of many keys with equally many parts; None where there is none."""
+        """The values of many keys with equally many parts; None for a key without a value."""
         ...
 
     def put(self, key: tuple[Any, ...], value: Any) -> None:

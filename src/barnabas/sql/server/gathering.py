@@ -96,7 +96,7 @@ def _add(one: Entity, counts: Mapping[str, int], states: Mapping[str, str]) -> N
 
 
 def _add_offsets(entity: Entity, theirs: Entity) -> None:
-    """How far queries have read, which only the server that runs a query knows."""
+    """Add the offsets that queries have read; only the server that runs a query knows them."""
     told = theirs.get("sourceDescription", {}).get("queryOffsetSummaries", ())
     by_group = {one["groupId"]: one["topicSummaries"] for one in told}
     for one in entity.get("sourceDescription", {}).get("queryOffsetSummaries", ()):

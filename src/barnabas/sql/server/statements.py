@@ -1,4 +1,4 @@
-"""POST /ksql: statements in order, each with an answer of its own."""
+"""POST /ksql: runs statements in order, with one answer for each."""
 
 from __future__ import annotations
 

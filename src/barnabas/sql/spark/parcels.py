@@ -147,7 +147,7 @@ class Written:
 
 
 Incoming = Raw | Records | Columns
-"""What operators take."""
+"""The input of operators."""
 Parcel = Incoming | Results | Notes | Written
 
 _RAW, _RECORDS, _RESULTS, _NOTES, _WRITTEN, _COLUMNS = range(6)

@@ -60,8 +60,8 @@ from barnabas.sql.spark.worker import SCHEMA, ResultFunction, SourceFunction
 
 _log = logging.getLogger(__name__)
 SAME_WORKERS: Final = {"spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false"}
-"""Spark says this to workers of `mapInArrow` in their environment, and not to those of operators
-with state: where it is on, they are two pools of processes, each with a daemon of its own."""
+"""Spark sets this in the environment of `mapInArrow` workers, but not for stateful operators: if it
+is on, there are two pools of worker processes, each with its own daemon."""
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 

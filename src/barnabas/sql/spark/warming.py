@@ -1,8 +1,8 @@
-"""A query over rows of its own, which leaves a session warm for the first statement.
+"""A query over generated rows that warms up a session for the first statement.
 
-It is a windowed count as statements are, so that the JVM has loaded and run what a query needs
-(the Kafka source, RocksDB, the operators of Python), and the workers are forked and have run it.
-Its source of Kafka looks at the service's command topic, of which everything is dropped.
+It is a windowed count like those of statements, so that the JVM has loaded and run all that a query
+needs (the Kafka source, RocksDB, the Python operators), and the workers are forked and have run it.
+Its Kafka source reads the service's command topic and drops all records.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The lexer: cuts text into tokens, each with its place; comments and white space fall away.
+"""The lexer: splits text into tokens with their places, without comments and white space.
 
-Tokens are those of ksqlDB's grammar: as there, the longest match counts (`1e3` is a number, `1e3x`
-a name that begins with a digit), and case does not. A character that begins no token becomes a
-token of its own, so that the parser can point to it.
+Tokens are those of ksqlDB's grammar: as there, the longest match wins (`1e3` is a number, `1e3x`
+a name that begins with a digit), and case does not matter. A character that begins no token becomes
+an unknown token, so that the parser can point to it.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class OutputRecord:
 
 
 class SqlTest:
-    """A world of its own for one test.
+    """An isolated SQL engine with its topics, for one test.
 
         with SqlTest() as test:
             test.execute("CREATE STREAM …; CREATE TABLE … AS SELECT …;")

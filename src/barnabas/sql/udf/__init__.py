@@ -1,6 +1,6 @@
-"""Functions of one's own for SQL, in Python: `@udf`, `@udaf` and `@udtf` declare them.
+"""User-defined SQL functions in Python, declared with `@udf`, `@udaf` and `@udtf`.
 
-docs/sql/udf.md tells how; `load_extensions` finds them for servers and tests.
+docs/sql/udf.md is the guide; `load_extensions` finds them for servers and tests.
 """
 
 from barnabas.sql.udf.aggregates import udaf

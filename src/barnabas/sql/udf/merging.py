@@ -1,6 +1,6 @@
-"""Declared functions as entries of the catalog, beside those that ship with us.
+"""Adds declared functions to the catalog, beside the built-in ones.
 
-A name of ours may get overloads for other types; the same types twice are refused, and so is a
+A built-in name may get overloads for other types. The same types twice are refused, and so is one
 name for two kinds of functions.
 """
 

@@ -195,7 +195,7 @@ class PostgresCursor:
             self._position = LogPosition(self._position.done, transaction.commit_lsn, events)
 
     def transaction_id(self, lsn: int | None) -> str:
-        """Return what Debezium has: of each event an id of its own."""
+        """Return the id that Debezium writes: it differs for each event of a transaction."""
         assert self._transaction is not None
         return f"{self._transaction.xid}:{self._transaction.begin_lsn if lsn is None else lsn}"
 

@@ -371,12 +371,12 @@ class _S3Reader(io.RawIOBase):
         return len(data)
 
 
-# Objects that are written once: who comes second learns what the first one's claim is.
+# Objects that are written once: the second writer learns the claim of the first.
 #
 # The claim is the object's own metadata. It is looked at before an object is made visible, and a
-# condition (`If-None-Match: *`) sees to it that there is none since. Where a server knows no
-# conditions or does not let the connector look, objects are put in place of others, as without
-# claims; that is logged once.
+# condition (`If-None-Match: *`) makes sure that none has appeared since. If a server does not
+# support conditions, or does not let the connector read metadata, objects are overwritten as
+# without claims; that is logged once.
 
 CLAIM: Final = "barnabas-claim"
 _log = logging.getLogger(__name__)

@@ -1,13 +1,13 @@
-"""Which records a file that is there already holds, said by the file itself: pure.
+"""Claims: metadata with which an existing file says which records it holds. Pure.
 
-Where the clock ends files, two tasks can end a file of the same name at different records: one of
-them was cut off from its group, or died before it could commit. So a file is never put in place of
-another of the same claim: who comes second learns from the first one's claim where the file ends,
-and ends its own there. All directories' files that end together follow the first of them, which
-both tasks would write first; so both agree on everything.
+If the clock ends files, two tasks can end a file of the same name at different records: one of
+them was cut off from its group, or died before it could commit. So a file never replaces another
+one with the same claim: the second task learns from the first one's claim where the file ends, and
+ends its own there. The files of several directories that end together follow the first of them,
+which both tasks would write first; so both agree on all files.
 
-A claim says by which rules a file was cut, and before which offset the clock ended it at the
-latest. The same records and the same claim give the same file.
+A claim names the rules by which a file was cut, and the offset before which the clock ended it at
+the latest. The same records and the same claim give the same file.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Claim:
     limit: int | None
 
     def text(self) -> str:
-        """Return it as it is stored beside the file."""
+        """Return the claim as it is stored with the file."""
         return f"{self.rules}/{'' if self.limit is None else self.limit}"
 
     @staticmethod
     def read(text: str) -> Claim | None:
-        """Read it; None where it is none."""
+        """Parse a claim; None if the text is not one."""
         rules, separator, limit = text.partition("/")
         if not separator or not (limit == "" or limit.isdecimal()):
             return None
@@ -55,7 +55,7 @@ class Claim:
 
 
 class TakenError(ConnectError):
-    """There is a file of that name already, cut by the same rules."""
+    """A file of that name, cut by the same rules, already exists."""
 
     def __init__(self, name: str, claim: Claim) -> None:
         super().__init__(f"{name} was written in the meantime")
@@ -67,9 +67,9 @@ class TakenError(ConnectError):
 
 
 def rules_of(settings: Mapping[str, str], names: Iterable[str]) -> str:
-    """Return what stands for a connector's rules: other settings of these names, other rules.
+    """Return a digest of a connector's rules, which changes with the settings of these names.
 
-    Transforms and converters count too: records would be others.
+    Transforms and converters count too, since they change the records.
     """
     counted = {*names, *_ALSO}
     relevant = {

@@ -1,8 +1,8 @@
-"""Where files are: one small interface over buckets and directories.
+"""File stores: one small interface over buckets and directories.
 
-A file is seen once it is whole: `create` gives an upload that `complete` makes visible in one step,
-in place of what had its name, or, with a claim, only where none of its rules has it. Names use `/`.
-Stores are picklable and connect when first used.
+Readers see only complete files: `create` returns an upload that `complete` makes visible in one
+step. It replaces a file of the same name, except, with a claim, one that was cut by the same rules
+(see `claims`). Names use `/`. Stores are picklable and connect when first used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.schemas.data.errors import ConnectError
 
 @dataclass(slots=True, frozen=True)
 class StoredFile:
-    """A file that is there. `version` differs for each content."""
+    """A file in the store. `version` changes with its content."""
 
     name: str
     size_bytes: int
@@ -27,11 +27,11 @@ class StoredFile:
 
 
 class ChangedFileError(ConnectError):
-    """A file is another than the one that was listed."""
+    """A file has changed since it was listed."""
 
 
 class Upload(ABC):
-    """A file on its way. Not seen before it is complete."""
+    """A file that is being written; readers do not see it before it is complete."""
 
     @abstractmethod
     def write(self, data: Any, /) -> int:
@@ -43,7 +43,7 @@ class Upload(ABC):
 
     @abstractmethod
     def abort(self) -> None:
-        """Leave nothing of it; never raises."""
+        """Discard what was written; never raises."""
 
 
 class FileStore(ABC):
@@ -51,11 +51,11 @@ class FileStore(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Find out whether it is there and lets us in. Raises ConnectError, RetriableError."""
+        """Check that it exists and grants access. Raises ConnectError, RetriableError."""
 
     @abstractmethod
     def create(self, name: str, claim: Claim | None = None) -> Upload:
-        """Begin a file. Raises RetriableError, ConnectError. Not every store knows claims."""
+        """Begin a file. Raises RetriableError, ConnectError. Some stores do not support claims."""
 
     @abstractmethod
     def open(self, name: str, version: str | None = None) -> BinaryIO:

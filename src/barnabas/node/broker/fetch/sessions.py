@@ -258,7 +258,7 @@ class FetchSessionCache:
         return session
 
     def remove(self, session_id: int) -> None:
-        """Forget a session; harmless when there is none."""
+        """Forget a session if it exists."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             session.close()

@@ -265,7 +265,7 @@ class GroupShard:
         self.offsets.replay(offset, producer_id, key, value)
 
     def _make_simple_group(self, group_id: str, commit_timestamp_ms: int) -> None:
-        """Offsets without members make a 'simple' group, which has no record of its own."""
+        """Create the 'simple' group of offsets committed without members; it is not recorded."""
         if self.groups.get(group_id) is None:
             self.groups.put(ClassicGroup(group_id, state_timestamp_ms=commit_timestamp_ms))
 

@@ -48,7 +48,7 @@ class TransactionConfig:
     write_timeout_ms: int = 30_000
     retry_backoff_ms: int = 20
     retry_backoff_max_ms: int = 100
-    """How long the broker itself waits for the completion of the transaction before."""
+    """The maximum that the broker itself waits for the previous transaction to complete."""
 
     @classmethod
     def from_node(cls, config: NodeConfig) -> "TransactionConfig":

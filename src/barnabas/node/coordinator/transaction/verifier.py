@@ -251,7 +251,7 @@ def _must_wait(errors: Errors) -> bool:
 
 
 def _still_stand(asked: Verifications, errors: Errors, now: Verifications) -> bool:
-    """Whether nothing has happened to the producer in the partitions that may be written to."""
+    """Return whether the producer's state is unchanged in all partitions it may write to."""
     return all(errors.get(each) or now.get(each) is asked[each] for each in asked)
 
 

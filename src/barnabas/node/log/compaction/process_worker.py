@@ -1,9 +1,9 @@
-"""Cleaning in a process of its own, beside the node's.
+"""The cleaner's worker process, separate from the node's.
 
-A thread would not do: it decodes records in Python, so it would hold the interpreter most of the
-time and make the event loop wait for it at every turn. The process is started when there is
-something to clean and ended when there is not, which gives its memory back (the map of keys may
-take `log.cleaner.dedupe.buffer.size`). One line of JSON each way for every call.
+A thread is not enough: cleaning decodes records in Python, so it would hold the interpreter most of
+the time and delay the event loop at every turn. The process is started when there is something to
+clean and ended when there is not, which frees its memory (the map of keys may take
+`log.cleaner.dedupe.buffer.size`). A call is one line of JSON each way.
 
 `worker_main` is what runs there.
 """

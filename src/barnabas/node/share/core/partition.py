@@ -5,13 +5,13 @@ batches; those after were never fetched for this group. Events come in as calls 
 a number; what must be stored goes out as a `Change`; `written` reports its outcome:
 
 - `acquire`   records that were read are given to a member (`acquiring.py`)
-- `acknowledge`, `release`   a member is done with records, or gives all of its own back
+- `acknowledge`, `release`   a member is done with records, or returns all that it holds
 - `expire`    locks have run out
-- `log_start_moved`   the log has lost what lies before
+- `log_start_moved`   the log no longer has the records before
 
-After a read of what was kept, offsets that no kept batch covers may have been delivered and not
-acknowledged: that is the gap window, in which holes are fetched again. Holes met later are
-holes of the log (compaction), which nobody need fetch.
+After stored state was loaded, offsets that no stored batch covers may have been delivered but not
+acknowledged: that is the gap window, in which holes are fetched again. Holes found later are
+holes of the log (compaction), and are not fetched.
 
 Source: Kafka's SharePartition.
 """

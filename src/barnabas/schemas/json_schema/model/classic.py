@@ -1,8 +1,8 @@
-"""Drafts 4 to 7 to kinds, by the rules of the library that Confluent reads them with (Everit).
+"""Translates drafts 4 to 7 to kinds, by the rules of the library that Confluent uses (Everit).
 
-A `$ref` stands alone. Each of enum, allOf, anyOf, oneOf, not and const is a kind of its own; `type`
-takes along the keywords of its type; keywords that are left make up kinds without a type. More than
-one kind are an allOf of them.
+A `$ref` excludes all other keywords. Each of enum, allOf, anyOf, oneOf, not and const makes a
+separate kind; `type` includes the keywords of its type; the remaining keywords make kinds without a
+type. Several kinds become an allOf.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -45,7 +45,7 @@ class RequestHeaders(Protocol):
     """A class of `ksql.connect.request.headers.plugin`, named `package.module:Class`."""
 
     def uses_own_auth(self) -> bool:
-        """Return whether `auth` stands in for the login that the settings or the client say."""
+        """Return whether `auth` replaces the login of the settings or of the client."""
 
     def auth(self, headers: Headers) -> str | None:
         """The header Authorization for a request that came with these headers."""
