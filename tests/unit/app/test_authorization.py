@@ -1,4 +1,4 @@
-"""What a node says at its start of an authorizer that its other nodes cannot get past."""
+"""Warnings at a node's start about an authorizer that would refuse other nodes; the audit log."""
 
 import logging
 from pathlib import Path
@@ -27,7 +27,7 @@ STANDARD = {"authorizer.class.name": "StandardAuthorizer"}
 
 
 class Metadata:
-    """Is given checks, and listeners."""
+    """Metadata that records the checks and listeners it is given."""
 
     checks: Any = None
 

@@ -59,7 +59,7 @@ async def running(overrides: dict[str, str] | None = None) -> AsyncIterator[Node
 
 
 async def asking(node: Node, work: Callable[[RawClient], T], listener: str = "PLAINTEXT") -> T:
-    """What a client gets that asks while the node serves."""
+    """Return the result of a client that sends requests while the node serves."""
 
     def ask() -> T:
         with RawClient(f"127.0.0.1:{node.bound_port(listener)}") as client:
@@ -181,7 +181,7 @@ async def test_a_consumer_above_its_quota_gets_nothing_for_now() -> None:
             while not second.throttle_time_ms:
                 second = fetch(client)
             assert not second.responses
-            # In a session it is told the rest afterwards; a session that was to begin does not.
+            # An existing session gets the rest afterwards; a new session does not begin.
             opened = fetch(client, session=(0, 0))
             while opened.throttle_time_ms:
                 assert opened.session_id == 0
@@ -230,7 +230,7 @@ async def test_topic_changes_above_the_quota_are_refused_or_throttled() -> None:
             third = create(client, 5, "third", 45)
             assert third.topics[0].error_code == ErrorCode.NONE
             assert third.throttle_time_ms > 1000
-            # Whoever has no quota is not concerned.
+            # A client without a quota is not delayed.
             with RawClient(f"127.0.0.1:{node.bound_port('PLAINTEXT')}") as other:
                 other.send_frame(
                     encode_request(

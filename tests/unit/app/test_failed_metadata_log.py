@@ -20,7 +20,7 @@ from sim.fake_disk import FakeDisk
 
 
 def fetch() -> FetchRequest:
-    """What another replica of the metadata log sends."""
+    """The fetch request of another replica of the metadata log."""
     partition = FetchPartition(partition=0, fetch_offset=0)
     return FetchRequest(topics=[FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])])
 

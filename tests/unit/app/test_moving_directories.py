@@ -111,7 +111,7 @@ def other_than(path: str) -> str:
 
 
 def known_directory(node: Node, index: int) -> str | None:
-    """Where the controller believes that the replica lies."""
+    """Return the replica's directory, as far as the controller knows."""
     image = node.metadata.image.topics.partition("t", index)
     assert image is not None
     directory_id = image.directory_of(node.config.node_id)

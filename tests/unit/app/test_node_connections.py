@@ -66,7 +66,7 @@ async def test_limits_of_connections_follow_the_dynamic_configuration() -> None:
         for server in servers:
             limits = server._quotas.limits
             assert (limits.connections_max, limits.creation_rate_max) == (90, 2**31 - 1)
-            # A listener without a value of its own has the broker's.
+            # A listener without its own value has the broker's.
             assert limits.listeners["PLAINTEXT"] == ListenerLimits(90, 2**31 - 1)
             assert limits.protected_listener == "PLAINTEXT"
         await alter(node, "", SET, max_connection_creation_rate="7", max_connections_per_ip="80")

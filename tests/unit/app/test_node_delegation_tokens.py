@@ -233,7 +233,7 @@ async def test_the_controller_may_be_asked_itself(node: Node) -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 async def test_every_version(node: Node, version: int) -> None:
-    """Who asked for a token is told from version 3 on."""
+    """Responses name the requester of a token from version 3 on."""
     with Users(node) as users:
         alice = users.alice
         made = await alice.send(CreateDelegationTokenRequest(), version=version)

@@ -75,7 +75,7 @@ def test_no_module_is_rewritten(kafka):
 def pytest_process(
     directory: Path, *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run pytest in a process of its own."""
+    """Run pytest in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
         cwd=directory,
@@ -95,7 +95,7 @@ def run_pytest(directory: Path, *arguments: str, **environment: str) -> str:
 
 
 def refused(directory: Path, *arguments: str, **environment: str) -> str:
-    """What pytest says when it fails."""
+    """Run pytest, which must fail; return its output."""
     done = pytest_process(directory, *arguments, **environment)
     assert done.returncode != 0, done.stdout
     return done.stdout + done.stderr

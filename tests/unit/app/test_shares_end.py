@@ -1,4 +1,4 @@
-"""The parts for share groups: all of them are closed, whatever becomes of one."""
+"""Closing the parts for share groups: a failure of one does not keep the others open."""
 
 from types import SimpleNamespace
 from typing import Any

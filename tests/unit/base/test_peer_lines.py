@@ -12,7 +12,7 @@ FRAME, LOGIN = "closing %s: %s", "login of %s failed"
 
 
 class Log:
-    """What of many lines is written."""
+    """A log behind the filter; collects the lines that are written."""
 
     def __init__(self, *, repeats: bool = True) -> None:
         self._lines = PeerLines(repeats=repeats)

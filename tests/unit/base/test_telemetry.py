@@ -1,4 +1,4 @@
-"""How a line of telemetry looks, whatever is in it."""
+"""The format of a line of telemetry, as text and JSON, with any content."""
 
 import json
 import logging

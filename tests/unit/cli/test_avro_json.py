@@ -1,4 +1,4 @@
-"""Avro's JSON encoding: what becomes of a value, held against what fastavro makes of it again."""
+"""Avro's JSON encoding of values, checked by reading it back with fastavro."""
 
 from __future__ import annotations
 

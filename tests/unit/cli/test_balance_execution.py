@@ -214,7 +214,7 @@ def shown(progress: Progress) -> str:
 
 
 def throttled(*brokers: int) -> dict[tuple[int, str], dict[str, str]]:
-    """What a run that was killed leaves behind."""
+    """The throttles that a killed run leaves behind."""
     rates = {(BROKER, str(number)): dict.fromkeys(RATES, "1000") for number in brokers}
     return {**rates, (TOPIC, "t"): {LEADER_REPLICAS_KEY: "0:1", FOLLOWER_REPLICAS_KEY: "0:2"}}
 

@@ -30,7 +30,7 @@ def topic(name: str, *replicas: tuple[int, ...], size_bytes: int = 10) -> list[P
 
 
 def placed(partitions: list[Partition], moves: list[Move]) -> dict[str, tuple[int, ...]]:
-    """Where everything is after `moves`."""
+    """Return the replicas of each partition after `moves`."""
     after = {str(partition): partition.replicas for partition in partitions}
     return after | {str(move): move.after for move in moves}
 

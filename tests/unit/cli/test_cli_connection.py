@@ -1,4 +1,4 @@
-"""Where a client's configuration comes from."""
+"""The sources of a client's configuration: flags, environment, files and defaults."""
 
 from __future__ import annotations
 

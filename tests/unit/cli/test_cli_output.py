@@ -1,4 +1,4 @@
-"""What is printed, and what becomes of it where nobody reads it."""
+"""Output of commands: tables at any width, and a reader that closes the pipe."""
 
 from __future__ import annotations
 

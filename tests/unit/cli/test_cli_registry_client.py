@@ -1,4 +1,4 @@
-"""Commands against a played registry: what is asked, and what becomes of its answers."""
+"""Registry commands against a fake registry: their requests, and how they show its answers."""
 
 from __future__ import annotations
 

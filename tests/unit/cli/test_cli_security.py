@@ -19,7 +19,7 @@ from support.fake_security import FakeCluster
 
 @pytest.fixture
 def cluster() -> Iterator[FakeCluster]:
-    """What the commands of this test speak to."""
+    """The fake cluster that the commands of this test use."""
     fake = FakeCluster()
 
     def ask(_: WireAdmin, request: object, broker: int | None = None) -> object:

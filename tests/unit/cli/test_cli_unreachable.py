@@ -66,7 +66,7 @@ ARGUMENTS = {
     "connect start": "{directory}/worker.properties",
     "pipeline run": "{directory}/energy.py",
 }
-"""What a command needs beside its cluster."""
+"""The arguments that a command needs besides its cluster."""
 WORKER = """
 key.converter=org.apache.kafka.connect.json.JsonConverter
 value.converter=org.apache.kafka.connect.json.JsonConverter

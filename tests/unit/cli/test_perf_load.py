@@ -1,4 +1,4 @@
-"""How long `barnabas perf produce` waits for acknowledgements."""
+"""The time that `barnabas perf produce` waits for acknowledgements."""
 
 from __future__ import annotations
 

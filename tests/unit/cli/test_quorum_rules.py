@@ -1,4 +1,4 @@
-"""What the voters of a quorum allow."""
+"""Rules for a quorum's voters: safe removals, `doctor`'s findings, and how voters are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/connect says of transforms and converters is so."""
+"""The examples in docs/connect work: transforms, converters and quick starts."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_converters_of_the_page_can_be_made() -> None:
 
 
 def created(page: str) -> list[dict[str, str]]:
-    """What a page's quick start gives to `barnabas connect create`."""
+    """Return the configurations that a page's quick start gives to `barnabas connect create`."""
     found = []
     for block in blocks(page, "sh"):
         for line in block.replace("\\\n", " ").splitlines():

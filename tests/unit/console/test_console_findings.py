@@ -1,4 +1,4 @@
-"""What needs attention names no topics but those that a user may see."""
+"""Findings that need attention name only topics that the user may see."""
 
 from __future__ import annotations
 

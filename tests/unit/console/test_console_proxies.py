@@ -43,7 +43,7 @@ def proxies() -> Proxies:
         ("10.1.2.3", "198.51.100.9", "198.51.100.9"),
         ("::ffff:10.1.2.3", "198.51.100.9", "198.51.100.9"),
         ("2001:db8::5", "198.51.100.9", "198.51.100.9"),
-        # What a client has sent itself stands before what the proxies add.
+        # Addresses that a client sends itself come before those that the proxies add.
         ("10.1.2.3", "1.1.1.1, 198.51.100.9", "198.51.100.9"),
         ("10.1.2.3", "1.1.1.1, 198.51.100.9, 10.9.9.9", "198.51.100.9"),
         ("10.1.2.3", "10.9.9.9", "10.9.9.9"),

@@ -78,13 +78,13 @@ class Browser:
         self.http = httpx.Client(base_url=url, timeout=60)
 
     def begin(self, to: str = "") -> str:
-        """Where the console sends a browser that wants to log in."""
+        """Begin a login; return the URL to which the console redirects."""
         answer = self.http.get("/api/login/oidc", params={"to": to})
         assert answer.status_code == 303, answer.text
         return str(answer.headers["location"])
 
     def visit(self, url: str) -> str:
-        """Where the provider sends the browser back to."""
+        """Visit the provider; return the URL to which it redirects back."""
         answer = httpx.get(url, timeout=60)
         assert answer.status_code == 303, answer.text
         return str(answer.headers["location"])
@@ -274,7 +274,7 @@ SENT_BACK: dict[str, tuple[dict[str, str], str]] = {
 
 
 class Refused:
-    """What must be true of a login that is refused, for a reason that the log has."""
+    """Checks that a login was refused, with its reason in the log."""
 
     def __init__(self, log: pytest.LogCaptureFixture) -> None:
         self._log = log
@@ -348,7 +348,7 @@ def test_a_login_of_another_browser_is_refused(world: World, refused: Refused) -
     back = attacker.visit(attacker.begin())
     refused(browser.finish(back), browser, reason)
     back = attacker.visit(attacker.begin())
-    browser.begin()  # it has a cookie of its own
+    browser.begin()  # it has its own cookie
     refused(browser.finish(back), browser, reason)
     attacker.http.close()
 

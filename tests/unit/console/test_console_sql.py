@@ -130,7 +130,7 @@ def test_lag_and_micro_batches_of_a_query(
     wait_until(lambda: lag() == [{"topic": "orders", "lag": 0, "partitions": 1}], "it reads", 60)
     found = page.get("sql/queries/CTAS_TOTALS_1/activity")
     assert found["group"].endswith("query_CTAS_TOTALS_1")
-    assert found["batches"] is None  # without Spark there are none
+    assert found["batches"] is None  # only Spark has batches
     batch = MicroBatch(3, 1_000, 55, 7, {"addBatch": 40})
     monkeypatch.setattr(LocalQuery, "batches", lambda _: [batch])
     monkeypatch.setattr(LocalQuery, "positions", lambda _: {("orders", 0): (0, 1)})

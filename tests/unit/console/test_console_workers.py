@@ -92,7 +92,7 @@ def test_one_name_at_two_workers_is_said(
     worlds, urls = workers
     for url in urls:
         create(page, "same", url)
-    # These two call themselves alike; workers of their own have addresses of their own.
+    # These two report the same name; separate workers have separate addresses.
     status = worlds[1].herder.herder.status
     monkeypatch.setattr(
         worlds[1].herder.herder, "status", lambda name: renamed(status(name)), raising=True

@@ -1,4 +1,4 @@
-"""What the dashboard knows, and how its server tells it."""
+"""The dashboard's state, and how its server publishes it."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_a_value_is_read_with_the_schema_of_its_id(
 
 
 def metadata(*up: int, leader: int = 1, in_sync: tuple[int, ...] = (1, 2)) -> Any:
-    """What librdkafka tells of two partitions with replicas on the nodes 1 and 2."""
+    """librdkafka's metadata of two partitions with replicas on nodes 1 and 2."""
     partition = {"leader": leader, "replicas": [1, 2], "isrs": list(in_sync)}
     return SimpleNamespace(
         brokers={n: SimpleNamespace(host="127.0.0.1", port=9090 + n) for n in up},

@@ -1,4 +1,4 @@
-"""What the terminal shows of each part is the state that it is in."""
+"""The terminal shows the true state of each of the demo's parts."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Terminal:
         )
 
     def lines_of(self, act: Callable[[], object]) -> list[str]:
-        """Return what the terminal prints meanwhile, a line for each change."""
+        """Return the lines that the terminal prints during `act`, one for each change."""
         self.stage.reports.page()
         before = self._lines.tell()
         act()
@@ -84,7 +84,7 @@ class Terminal:
         return self._lines.read().splitlines()
 
     def after(self, act: Callable[[], object]) -> str:
-        """Return the mark and the words of the one line that the terminal prints meanwhile."""
+        """Return the mark and the words of the one line that the terminal prints during `act`."""
         (line,) = self.lines_of(act)
         return line
 

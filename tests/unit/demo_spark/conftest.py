@@ -1,4 +1,4 @@
-"""What the stories' tests share."""
+"""Fixtures of the tests of the demo's stories."""
 
 from support.spark import spark
 

@@ -47,7 +47,7 @@ OF_KAFKA = {
     int(key): (name, *bounds(versions))
     for key, name, versions in (line.split() for line in KAFKA.splitlines())
 }
-"""What kafka-broker-api-versions 4.3.1 shows of an Apache Kafka 4.3.1 broker."""
+"""The APIs and versions of an Apache Kafka 4.3.1 broker, by kafka-broker-api-versions."""
 
 
 def test_each_handler_is_documented() -> None:

@@ -1,4 +1,4 @@
-"""What the tables of keys promise, the code keeps."""
+"""The code reads each key that the tables of configuration keys call supported."""
 
 from __future__ import annotations
 

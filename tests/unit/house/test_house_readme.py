@@ -1,4 +1,4 @@
-"""What the README and the pages that it leads to show works."""
+"""The commands and examples in the README and the pages it links to work."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ BY_NAME = re.compile(r"pip3? install[^\n]*\bbarnabas\b(?!-)|['\"`]barnabas\[")
 
 
 def installs_by_name(line: str) -> bool:
-    """Whether a line tells somebody to install what the index has under our name."""
+    """Return whether a line says to install our name from the package index."""
     found = BY_NAME.search(line)
     return found is not None and not re.search(r"install (?:-e )?'?\.", line)
 
@@ -296,7 +296,7 @@ def test_modules_and_public_names_say_what_they_are() -> None:
 
 
 def described(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a decorator puts it into the catalog of SQL functions, with a description."""
+    """Return whether a decorator adds it to the catalog of SQL functions, with a description."""
     return any(
         isinstance(decorator, ast.Call)
         and isinstance(decorator.func, ast.Name)

@@ -1,4 +1,4 @@
-"""The question that tells a broker that answers from a port that only accepts connections."""
+"""`first_reachable` finds a broker that answers, not just a port that accepts connections."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_node_is_reachable(kind: str | None) -> None:
 
 
 def test_a_broker_that_our_settings_do_not_trust_is_reachable() -> None:
-    """What makes the connections says that, and what to do about it."""
+    """The client that connects later reports the distrust, with advice."""
     with barnabas.Cluster(security="mtls") as cluster:
         for settings in ({}, {"ssl.truststore.location": "/nowhere"}):
             security = Security(PropertyKeys({"security.protocol": "SSL", **settings}))

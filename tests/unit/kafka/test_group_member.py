@@ -37,7 +37,7 @@ class Coordinator:
         self.leader = "m1"
         self.ids = 0
         self.on_wait: Callable[[], None] = lambda: None
-        """What happens while the group waits for its members."""
+        """Called while the group waits for its members."""
 
     def say(self, what: str) -> None:
         with self.changed:

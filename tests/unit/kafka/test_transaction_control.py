@@ -1,4 +1,4 @@
-"""What the driver makes of coordinators' answers."""
+"""The driver commits and aborts transactions, by coordinators' answers."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def greeting(authority: Authority, host: str) -> Iterator[int]:
 def test_a_certificate_for_another_host_is_refused(
     authority: Authority, host: str, algorithm: str | None, error: type[Exception]
 ) -> None:
-    """Where it is taken, the next failure is that the server closes."""
+    """If the certificate is accepted, the next failure is that the server closes."""
     settings = {"security.protocol": "SSL", "ssl.ca.location": authority.file}
     if algorithm is not None:
         settings["ssl.endpoint.identification.algorithm"] = algorithm

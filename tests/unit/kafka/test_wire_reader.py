@@ -269,7 +269,7 @@ def test_what_was_cut_off_right_at_the_range_is_passed_over(
 
 
 def test_records_that_do_not_come_fail_the_range() -> None:
-    log = Log(TEN[:2])  # and their end is told as far behind
+    log = Log(TEN[:2])  # and the reported end is far behind them
     with pytest.raises(ReadError, match=r"t-0 at offset 4: timed out after 0\.2 s"):
         offsets_of(reader_of(log).read("t", 0, 0, 8))
 

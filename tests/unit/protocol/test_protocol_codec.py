@@ -1,4 +1,4 @@
-"""What the codecs promise beyond the bytes of well-formed messages."""
+"""Codecs of messages: golden bytes, malformed input, unknown tags, and views into the frame."""
 
 import pytest
 

@@ -1,7 +1,7 @@
 """Our declarations against Kafka's definitions, field by field and in both directions.
 
-The definitions are Kafka 4.3's JSON files, which lie beside the repository. Without them there
-is nothing to compare with, and these tests are skipped.
+The definitions are Kafka 4.3's JSON files, in a directory beside the repository. Without them these
+tests are skipped.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Each micro-batch once, whatever happens to its writer; a reader counts them."""
+"""The exactly-once sink: each micro-batch appears once, even if its writer is killed or fenced."""
 
 from __future__ import annotations
 

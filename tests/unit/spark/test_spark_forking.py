@@ -43,7 +43,7 @@ def daemon(tmp_path: Path, launcher: str) -> Iterator[int]:
 
 
 def listening(process: subprocess.Popen[bytes], path: Path) -> bool:
-    """Whether the daemon has its socket; fails if it has ended."""
+    """Return whether the daemon has its socket; fails if it has ended."""
     assert process.poll() is None
     return path.exists()
 

@@ -1,4 +1,4 @@
-"""What a checkpoint says of how far its query is."""
+"""A query's progress, read from its checkpoint."""
 
 from __future__ import annotations
 

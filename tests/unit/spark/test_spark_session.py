@@ -369,7 +369,7 @@ def test_a_jar_that_is_not_the_tested_one_is_refused(
 def test_a_jar_that_comes_as_another_is_refused_before_a_session_has_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What fetches it loads nothing of it."""
+    """The JVM that downloads it does not load it."""
     launched: list[str] = []
 
     class Jvm(MagicMock):

@@ -171,9 +171,9 @@ HOLDERS = st.sampled_from(["a", "b", "c"])
 
 @settings(max_examples=60, stateful_step_count=40, suppress_health_check=list(HealthCheck))
 class Histories(RuleBasedStateMachine):
-    """One query against a share group that gives out records as brokers do.
+    """One query against a share group that delivers records as brokers do.
 
-    Whatever dies, each record is in exactly one committed batch, unless it was released.
+    Despite crashes, each record is in exactly one committed batch, unless it was released.
     """
 
     RECORDS = 30
@@ -244,7 +244,7 @@ class Histories(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "ledger"):
             return
-        for _ in range(3):  # whatever was left undone is done now: nothing is missing
+        for _ in range(3):  # all unfinished work is done now: nothing is missing
             self.commit()
             for holder in ("a", "b", "c"):
                 self.send(holder)

@@ -1,4 +1,4 @@
-"""What the pipeline's tests share."""
+"""Fixtures of the tests of `barnabas.streams`."""
 
 from support.spark import spark
 

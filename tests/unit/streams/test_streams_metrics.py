@@ -102,7 +102,7 @@ def test_a_failed_query_is_named_without_its_error() -> None:
 
 
 class Pipeline:
-    """What a pipeline that runs says."""
+    """The progress of a running pipeline."""
 
     def __init__(self) -> None:
         self.query = ENERGY

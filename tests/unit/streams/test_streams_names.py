@@ -1,4 +1,4 @@
-"""The names of `barnabas.streams`: each stays what it is, whatever else is imported."""
+"""The names of `barnabas.streams`: importing its modules does not hide any of them."""
 
 import pkgutil
 

@@ -199,7 +199,7 @@ async def test_a_client_that_never_reads_is_cut_off(
     ],
 )
 async def test_requests_of_two_readings_end_their_connection(kind: str, smuggled: bytes) -> None:
-    """What a proxy before the server may read otherwise gets one answer at most."""
+    """Requests that a proxy may parse differently get at most one answer."""
     async with serving(kind, Crowd()) as port, clients(port, 1) as (client,):
         await client.send(smuggled)
         client.writer.write_eof()

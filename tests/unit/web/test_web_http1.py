@@ -20,7 +20,7 @@ HOST = b" HTTP/1.1\r\nHost: localhost\r\n"
 
 
 class _Transport(asyncio.Transport):
-    """What was written, and None where it was closed."""
+    """Records what is written, and None when it is closed."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -63,7 +63,7 @@ GET = [(":method", "GET"), (":path", "/3"), (":scheme", "http"), (":authority", 
 
 
 async def answered(client: Client, connection: h2.connection.H2Connection) -> bool:
-    """Whether an answer comes before the connection ends."""
+    """Return whether an answer comes before the connection ends."""
     while data := await client.reader.read(1 << 16):
         for event in connection.receive_data(data):
             if isinstance(event, h2.events.ResponseReceived):

@@ -1,4 +1,4 @@
-"""What shows metrics and health says no more than anybody may know."""
+"""Health answers name the reason for not being ready, but not the text of unexpected errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pure core of incremental snapshots: whatever comes between, the topic equals the table."""
+"""The pure core of incremental snapshots: despite concurrent changes the topic equals the table."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A database for tests of change capture: SQLite in memory, with a log of its own in a list.
+"""A toy database for tests of change capture: SQLite in memory, with its log in a list.
 
-It is what a source of another database would be beside PostgreSQL: places in the log are a file
+It is like a source for a database other than PostgreSQL: places in the log are a file
 and a number, values are Python's, nulls sort first, and a table's name is unique in a database.
 """
 
@@ -139,7 +139,7 @@ class ToySettings(CaptureSettings):
 
 @dataclass(slots=True, frozen=True)
 class Message:
-    """What the log has at a place."""
+    """An entry of the log."""
 
     operation: str
     number: int = 0
@@ -222,7 +222,7 @@ class ToyServer:
         self.log.append((self.end, message))
 
     def descriptions(self) -> list[tuple[Place, Message]]:
-        """What tables are made of, which the log says to each reader that begins."""
+        """The descriptions of tables, which the log gives to each new reader."""
         return [(self.end, Message(DESCRIPTION, number)) for number in self._numbers.values()]
 
     def after(self, place: Place) -> list[tuple[Place, Message]]:
@@ -405,7 +405,7 @@ class ToyCursor:
 
 
 class ToyState:
-    """Follows the log on the driver. What a restart reads again of a transaction is passed over."""
+    """Follows the log on the driver. A restart skips the part of a transaction already read."""
 
     def __init__(self, begin: Standing) -> None:
         self.tables: dict[int, Table | None] = {}

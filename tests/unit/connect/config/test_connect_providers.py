@@ -94,7 +94,7 @@ def test_variables_of_the_environment_that_the_pattern_allows(
 
 
 class Vault(ConfigProvider):
-    """A provider of one's own."""
+    """A user's config provider."""
 
     def get(self, path: str, keys: Collection[str]) -> Provided:
         """Return each key twice."""

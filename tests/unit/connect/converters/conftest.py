@@ -1,4 +1,4 @@
-"""What tests of converters share."""
+"""Fixtures of the tests of converters."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from support.connect.registry import registry_over_http
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """The address of a registry of the module's own."""
+    """The address of a registry for this module only."""
     with registry_over_http() as url:
         yield url

@@ -130,7 +130,7 @@ def test_we_read_what_confluents_client_writes(url: str) -> None:
 
 
 def registered(url: str, schema: Any) -> bytes:
-    """What bytes of a schema begin with."""
+    """Register a schema; return the prefix of its bytes."""
     with SchemaRegistryClient({"url": url}) as client:
         number = client.register_schema(str(schema)[:99], StoredSchema(json.dumps(schema), "JSON"))
     return b"\0" + number.to_bytes(4, "big")

@@ -99,7 +99,7 @@ def test_a_tree_makes_the_round_trip(url: str, class_name: str) -> None:
     schema, value = made.to_connect(topic, data)
     assert shape(value) == shape(BIG)
     value.validate()
-    # What was read is written as what it was.
+    # Data that was read is written back unchanged.
     assert made.from_connect(f"{topic}-again", schema, value)[5:] == data[5:]
     again = made.to_connect(topic, made.from_connect(topic, schema, value))
     assert again == (schema, value)

@@ -164,12 +164,12 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, str], text: str
 
 
 class Seen:
-    """A server that keeps what it was asked with, and answers every request alike."""
+    """A server that records requests, and gives the same answer to each."""
 
     def __init__(self) -> None:
         self.headers: list[Message] = []
         self.statuses: list[int] = []
-        """Of the next answers; then 200."""
+        """The status codes of the next answers; then 200."""
         self.url = ""
 
 

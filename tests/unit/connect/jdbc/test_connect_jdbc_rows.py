@@ -1,4 +1,4 @@
-"""Where a JDBC sink finds the values of its rows' columns."""
+"""A JDBC sink takes the values of its columns from records."""
 
 from __future__ import annotations
 

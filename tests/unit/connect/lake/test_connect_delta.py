@@ -1,4 +1,4 @@
-"""Delta's sink: rows, upserts, deletes, new columns, and each record once whatever fails."""
+"""Delta's sink: rows, upserts, deletes, new columns, and each record once despite failures."""
 
 from __future__ import annotations
 

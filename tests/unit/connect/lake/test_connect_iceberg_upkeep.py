@@ -72,7 +72,7 @@ class Snapshot:
 
 @dataclass
 class Refs:
-    """What a table's branches and tags name."""
+    """A table's branches and tags, and the snapshots that they name."""
 
     named: dict[str, int] = field(default_factory=dict)
 

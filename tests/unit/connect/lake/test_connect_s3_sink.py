@@ -1,4 +1,4 @@
-"""S3's sink: names and contents of objects, where they end, and each record once whatever fails."""
+"""S3's sink: names, contents and limits of objects, and each record once despite failures."""
 
 from __future__ import annotations
 

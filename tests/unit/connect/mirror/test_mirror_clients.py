@@ -1,4 +1,4 @@
-"""What mirroring does when clusters do not answer, with clients that are no network's."""
+"""Mirroring with clusters that do not answer, played by fake clients."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_what_must_be_there(left_out: str, text: str) -> None:
 
 
 class Leader:
-    """A herder that leads; it refuses what it is told to, each error once."""
+    """A leading herder; it raises each error in `refusals` once."""
 
     def __init__(self) -> None:
         self.store = MemoryStore(OffsetFile(""))

@@ -37,7 +37,7 @@ def test_settings_that_would_do_nothing_are_refused(connector: Any, more: dict[s
 
 
 class Copied:
-    """Client, database and collection in one, that tells what is asked of it."""
+    """Client, database and collection in one; records the calls that it gets."""
 
     def __init__(self, asked: list[Any], name: str = "") -> None:
         self.asked, self.name = asked, name

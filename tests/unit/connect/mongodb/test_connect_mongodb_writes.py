@@ -1,4 +1,4 @@
-"""What the sink makes of records, without a server."""
+"""MongoDB's sink turns records into writes; no server is needed."""
 
 from __future__ import annotations
 

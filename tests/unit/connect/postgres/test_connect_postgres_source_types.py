@@ -1,4 +1,4 @@
-"""What schemas say of columns' types, as Debezium's connector says it."""
+"""Schema parameters for the types of columns, as Debezium's connector writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/connect/README.md shows is what a worker and its commands take."""
+"""The examples of docs/connect/README.md work with a worker and its commands."""
 
 from __future__ import annotations
 

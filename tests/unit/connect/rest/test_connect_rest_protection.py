@@ -1,4 +1,4 @@
-"""Who may ask a worker, how it asks another one, and its listeners' settings."""
+"""Protection of a worker's REST interface, forwarding to other workers, and listener settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/connect/postgres.md shows is what a worker and its commands take."""
+"""The examples of docs/connect/postgres.md work with a worker and its commands."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class NumberSource(SourceConnector):
 
 
 class Collector(SinkWriter):
-    """Keeps values in this process; fails as it is told by `trouble`."""
+    """Keeps values in this process; raises the errors in `trouble`."""
 
     values: ClassVar[list[tuple[str, int, Any]]] = []
     trouble: ClassVar[list[Exception]] = []

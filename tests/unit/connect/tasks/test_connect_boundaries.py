@@ -1,4 +1,4 @@
-"""Where transactions of exactly-once sources end (KIP-618), on topics in memory."""
+"""Transaction boundaries of exactly-once sources (KIP-618), on topics in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sink of one file: whole lines, whatever the disk does."""
+"""The sink of one file: it writes only whole lines, even if the disk fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tutorial on a connector of one's own is run; and what its page says of other classes."""
+"""The tutorial for writing a connector works, as do the other classes on its page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tasks report while Spark starts or downloads what their connectors need."""
+"""Tasks report progress while Spark starts or downloads packages for their connectors."""
 
 from __future__ import annotations
 

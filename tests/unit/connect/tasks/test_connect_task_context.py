@@ -1,4 +1,4 @@
-"""What a task hands to its reader."""
+"""The context that a task gives its reader."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Waiting(SourceConnector):
 
 
 class WaitingReader(SourceReader):
-    """Keeps its context, as a connector of one's own may."""
+    """Keeps its context, as a user's connector may."""
 
     def __init__(self, context: TaskContext) -> None:
         self.context = context

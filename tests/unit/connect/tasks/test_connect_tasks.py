@@ -110,7 +110,7 @@ def test_source_is_looked_at_soon_after_a_micro_batch_and_then_less_often(
     running = kit.start("n", NUMBERS)
     kit.wait_until(lambda: len(waits) > 10)
     running.stop()
-    # What the look itself has taken is not waited for again.
+    # The time that the poll took is subtracted from the wait.
     assert waits[0] <= 0.005
     assert max(waits[:5]) < max(waits[5:]) <= task.IDLE_SECONDS
 

@@ -46,7 +46,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HerderWor
 
 
 def secret(world: HerderWorld) -> str:
-    """What the task that runs, or ran last, was given."""
+    """Return the secret of the current or the last task."""
     return world.engine.tasks[TASK].plan.task_settings["secret"]
 
 

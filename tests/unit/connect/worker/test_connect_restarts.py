@@ -1,4 +1,4 @@
-"""What failed starts again, later each time."""
+"""Automatic restarts of failed connectors and tasks, after growing pauses."""
 
 import pytest
 

@@ -172,7 +172,7 @@ def test_deleted_connectors_leave_nothing(world: HerderWorld) -> None:
     for ask in (world.herder.status, world.herder.info, world.herder.delete):
         with pytest.raises(NotFoundError):
             ask("c")
-    # What the task says late is nobody's.
+    # Late reports of the task are ignored.
     world.engine.tasks[TaskId("c", 0)].listener.failed(ConnectError("late"))
     with pytest.raises(NotFoundError):
         world.herder.task_status(TaskId("c", 0))

@@ -1,4 +1,4 @@
-"""A standalone worker starts again what has failed, unless it is told not to."""
+"""A standalone worker restarts failed connectors and tasks, unless that is switched off."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_schemas_whose_texts_stand_in_the_bytes(schema: Any, names: set[str] | N
 
 
 def is_found(decoder: Decoder, text: str, message: Message) -> tuple[bool, bool]:
-    """Whether a record may match by its needles, and whether it matches."""
+    """Return whether a record may match by its needles, and whether it matches."""
     expression = compile_expression(text)
     may = may_match(expression.needles, decoder, ())
     assert may is not None, text

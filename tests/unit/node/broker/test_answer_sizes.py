@@ -26,7 +26,7 @@ READING = [case for case in CASES if not ApiKey(case.key).name.startswith(CHANGI
 
 
 class World(LargeThings):
-    """What is large, on a cluster of so many nodes."""
+    """Large topics, groups and other things, on a cluster with this many nodes."""
 
     def __init__(self, nodes: int, bootstrap_servers: str) -> None:
         super().__init__(bootstrap_servers, with_share_state=nodes == 1)

@@ -1,4 +1,4 @@
-"""What clients should push, and what the node makes of it."""
+"""Client telemetry (KIP-714): subscriptions, and the node's handling of pushed metrics."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ async def test_a_small_batch_is_answered_at_once(codec: Codec, acks: int) -> Non
 
 @pytest.mark.parametrize("codec", COMPRESSED)
 async def test_later_requests_wait_behind_a_large_batch(codec: Codec) -> None:
-    """Whatever they are: the first of a partition, like an earlier one, compressed or not."""
+    """All kinds wait: the first of a partition, like an earlier one, compressed or not."""
     world = ProduceWorld()
     world.send((PLAIN, batch(b"first", codec=Codec.NONE)))
     world.send((PLAIN, batch(LARGE, codec=codec, producer=(7, 0, 0))))
@@ -271,7 +271,7 @@ async def test_a_request_whose_schemas_are_asked_for_waits_with_what_was_noted()
     ],
 )
 async def test_long_batches_without_a_codec_are_checked_in_many_turns(config: LogConfig) -> None:
-    """Whether their topic wants another form, or they have very many records."""
+    """Both if the topic has another format, and if there are very many records."""
     world = ProduceWorld()
     world.logs[PLAIN].log.config = config
     values = [b"%d" % number for number in range(20_000)]

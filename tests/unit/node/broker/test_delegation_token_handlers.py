@@ -1,4 +1,4 @@
-"""Who is given which delegation tokens, as the broker's handlers ask the authorizer."""
+"""Delegation token handlers ask the authorizer who may create and see which tokens."""
 
 from types import SimpleNamespace
 from typing import Any

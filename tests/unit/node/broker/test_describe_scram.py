@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials: what of a user's credentials is told."""
+"""DescribeUserScramCredentials: the users that it lists, and its errors."""
 
 from types import SimpleNamespace
 from typing import Any, cast

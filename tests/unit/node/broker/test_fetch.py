@@ -1,4 +1,4 @@
-"""What a fetch reads, and when it has enough."""
+"""Fetch: aborted transactions in answers, the wait for enough bytes, and unexpected failures."""
 
 from types import SimpleNamespace
 from typing import Any, cast

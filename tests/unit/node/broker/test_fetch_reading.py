@@ -95,7 +95,7 @@ class Bench:
         return reader.read(target, 1 << 20, min_one_batch=True, is_first_look=True)
 
     def look(self, session: FetchSession, *, replica: int) -> None:
-        """What a fetch of a follower's session does at first."""
+        """Begin a fetch of a follower's session."""
         request = FetchRequest(
             replica_state=ReplicaState(replica_id=replica, replica_epoch=BROKER_EPOCH)
         )

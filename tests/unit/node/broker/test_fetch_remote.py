@@ -110,7 +110,7 @@ class Broker:
 
 
 def told(answer: Any) -> dict[int, Told]:
-    """What an answer says of each partition."""
+    """Return an answer's content by partition."""
     parts: Any = answer.take() if isinstance(answer, Reply) else answer
     frame = b"".join(bytes(part) for part in parts)[4:]
     _, position = decode_response_header(APIS[ApiKey.FETCH], VERSION, frame)

@@ -1,4 +1,4 @@
-"""Grants: what is allowed is asked once, whatever names a client makes up takes no memory."""
+"""Grants: the authorizer is asked once about a name; long names are not kept in memory."""
 
 from typing import Any
 

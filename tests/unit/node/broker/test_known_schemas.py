@@ -1,4 +1,4 @@
-"""What is remembered of a registry, and how it is asked."""
+"""Known schemas: a bounded cache of a registry's answers, and the requests that fill it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class LookUpWorld(ProduceWorld):
         assert self.partitions[PLAIN].high_watermark == log.log_end_offset == 2
 
     def look_up(self, *timestamps: int, topic: str = PLAIN) -> int:
-        """Have a ListOffsets request arrive, with a partition of its own for each timestamp."""
+        """Deliver a ListOffsets request, with a separate partition for each timestamp."""
         number = len(self._versions)
         self._versions[number] = VERSION
         self.partitions |= {f"{topic}{at}": self.partitions[topic] for at in range(len(timestamps))}

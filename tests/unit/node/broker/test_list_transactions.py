@@ -19,7 +19,7 @@ OWN = [f"own-{number}" for number in range(COUNT)]
 
 
 async def listed(pattern: str) -> tuple[ListTransactionsResponse, int]:
-    """The answer, and how many turns others had meanwhile."""
+    """Return the answer, and how many turns other tasks got before it."""
     turns = 0
 
     async def count_turns() -> None:

@@ -131,7 +131,7 @@ class World:
         self.transport.handler = self.connection
 
     def receive(self, frame: bytes) -> list[bytes]:
-        """What is sent for a frame, at once."""
+        """Deliver a frame; return what is sent at once."""
         before = len(self.transport.sent)
         data = len(frame).to_bytes(4, "big") + frame
         self.connection.get_buffer()[: len(data)] = data
@@ -157,7 +157,7 @@ class World:
         return self.ask(SaslAuthenticateRequest(auth_bytes=message), version)
 
     def delayed(self) -> bytes | None:
-        """What is sent when the delay of a failure ends, with which the connection closes."""
+        """Let the delay of a failed login end; return the answer. The connection closes then."""
         assert not self.transport.is_closed
         before = len(self.transport.sent)
         self.clock.advance(DELAY_MS - 1)

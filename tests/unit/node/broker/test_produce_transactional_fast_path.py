@@ -96,7 +96,7 @@ class Bench:
         return Verdict(dict.fromkeys(verifications, error) if self.refuses else {}, verifications)
 
     async def receive(self, frames: list[bytes]) -> bytes:
-        """What is answered to requests that land by one receive."""
+        """Return the answers to requests that arrive in one read."""
         self.sent.clear()
         if not self._remembers:
             client_state(self.connection).repeated = None

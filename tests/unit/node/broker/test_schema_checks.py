@@ -1,4 +1,4 @@
-"""Records and settings, and what becomes of them."""
+"""Schema checks of produced batches, by the topic's settings."""
 
 from __future__ import annotations
 

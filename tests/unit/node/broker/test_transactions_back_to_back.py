@@ -43,7 +43,7 @@ TURNS_MAX = 100
 
 
 class Broker(VerifierWorld):
-    """What the handlers of requests see of a node. Its one partition is that of offsets too."""
+    """The parts of a node that request handlers use. Its one partition also holds offsets."""
 
     def __init__(self, *answers: ErrorCode) -> None:
         super().__init__(*answers)

@@ -1,4 +1,4 @@
-"""Whatever is in a file, it is read or refused by the one error."""
+"""Random configuration files are either read or refused with ConfigError."""
 
 from __future__ import annotations
 

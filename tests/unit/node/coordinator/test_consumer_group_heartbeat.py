@@ -225,7 +225,7 @@ def test_who_does_not_give_up_in_time_is_fenced(world: ConsumerWorld) -> None:
     second = ModernMember(world, "2", ["t"])
     first.step()
     second.step()
-    world.beat(member_id="1", member_epoch=2)  # is told, and says nothing of its partitions
+    world.beat(member_id="1", member_epoch=2)  # gets its assignment, reports no partitions
     for _ in range(3):
         world.clock.advance(4_000)
         world.beat(member_id="1", member_epoch=2)

@@ -1,4 +1,4 @@
-"""Records make, change and end groups, whatever their kind."""
+"""Replayed records create, change and delete groups of each kind."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Commits that repeat themselves leave behind what commits leave behind, whatever happens."""
+"""Repeated commits take a shorter path that leaves the same state as the general one."""
 
 import asyncio
 import random
@@ -89,7 +89,7 @@ class Committer:
         response.then(answered) if isinstance(response, Promise) else answered(response)
 
     def state(self) -> Any:
-        """Whatever may differ if one way does more or less than the other."""
+        """Return all state that could differ between the two ways."""
         log = self.world.log[0]
         shard = self.world.coordinator.runtime.shard(0)
         kept: Any = None

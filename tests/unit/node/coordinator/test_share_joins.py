@@ -91,7 +91,7 @@ async def settled() -> None:
 
 
 def partitions(response: ShareGroupHeartbeatResponse) -> list[int]:
-    """What of `t` a member is told to have."""
+    """Return the partitions of `t` that a member is assigned."""
     assert response.error_code == ErrorCode.NONE
     assert response.assignment is not None
     topics = response.assignment.topic_partitions

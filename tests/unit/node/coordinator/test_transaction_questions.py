@@ -35,7 +35,7 @@ async def turn() -> None:
 
 
 class Topics:
-    """Who leads each partition, of any topic."""
+    """The leaders of partitions, for any topic."""
 
     def __init__(self, leader: int) -> None:
         self.leaders: dict[TopicPartition, int] = {}

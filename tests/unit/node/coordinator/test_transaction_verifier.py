@@ -1,4 +1,4 @@
-"""What the leader of a partition does with a coordinator's answer, whenever markers come."""
+"""A leader verifies transactions with the coordinator, with markers before, during and after."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def ask(world: VerifierWorld) -> Verdict:
 
 
 def write(world: VerifierWorld) -> ErrorCode:
-    """What comes of the first batch of the next transaction."""
+    """Append the first batch of the next transaction; return its error code."""
     verdict = asyncio.run(ask(world))
     refused = verdict.errors.get(TOPIC_PARTITION)
     return refused or world.append(verdict.verifications.get(TOPIC_PARTITION))

@@ -1,4 +1,4 @@
-"""What a node writes is not for everybody on the machine."""
+"""Files and directories of a node are not readable by other users of the machine."""
 
 import os
 import stat

@@ -249,7 +249,7 @@ def test_follower_keeps_offsets_epochs_and_gaps() -> None:
     assert [record.offset for record in read_records(bench.log)] == [0, 1, 5, 6]
     assert bench.log.epochs.entries == [(1, 0), (3, 6)]
     assert bench.log.log_end_offset == 7
-    # Offset 3 is gone: whoever asks for it gets what comes next.
+    # Offset 3 is gone: a read from it returns the records after it.
     assert read_values(bench.log, 3) == ["c", "d"]
 
 

@@ -1,4 +1,4 @@
-"""What compaction keeps, and how it writes it."""
+"""Compaction: the records, tombstones and markers that it keeps, and the batches that it writes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Compaction beside a node: in a process of its own, on a real disk, and over restarts."""
+"""Compaction in a process separate from the node, on a real disk, and across restarts."""
 
 import asyncio
 import errno
@@ -91,7 +91,7 @@ async def on_disk(tmp_path: Path) -> AsyncIterator[OnDisk]:
 
 
 async def start_slowly(on_disk: OnDisk) -> "asyncio.Future[MapBuilt]":
-    """Have the process begin what would take it minutes."""
+    """Start a job in the process that would take it minutes."""
     await on_disk.worker.build_map(job_of(on_disk.log))
     slow = job_of(on_disk.log, bytes_per_second_max=1.0)
     call = asyncio.ensure_future(on_disk.worker.build_map(slow))
@@ -198,7 +198,7 @@ def test_how_far_a_log_is_clean_survives_a_restart() -> None:
     log = world.logs.get(TOPIC)
     assert log is not None
     assert log.cleaned_offset == 900
-    assert log.config.is_compacted  # gaps are no damage, whatever is known of the topic yet
+    assert log.config.is_compacted  # gaps are no damage, even before the topic's settings are known
 
 
 def test_a_truncation_is_remembered_before_anything_is_appended() -> None:

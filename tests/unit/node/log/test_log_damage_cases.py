@@ -52,7 +52,7 @@ def index_bytes(bench: LogBench) -> bytearray:
 
 
 def place_of(bench: LogBench, offset: int, segment: int = 0) -> int:
-    """Where the batch that holds `offset` begins in its file."""
+    """Return the position of the batch that holds `offset` in its file."""
     for place, header in iterate_headers(bytes(log_bytes(bench, segment))):
         if header.base_offset <= offset < header.next_offset:
             return place

@@ -22,7 +22,7 @@ from support.logs import make_batch, read_records
 KAFKA_DATA = Path(__file__).parents[5] / "shared" / "kafka-data"
 ARCHIVE = KAFKA_DATA / "data.tar.gz"
 INDEX_INTERVAL_BYTES = 512
-"""What that Kafka was configured with."""
+"""The setting of the Kafka that wrote the directory."""
 JANUARY_2026_MS = 1_767_225_600_000
 
 pytestmark = pytest.mark.skipif(

@@ -458,7 +458,7 @@ def test_volume() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_nodes_survive_power_cuts(seed: int) -> None:
-    """Acknowledged after a flush: never lost, whatever else is."""
+    """Records acknowledged after a flush are never lost; others may be."""
     random = Random(seed)
     managed = Managed("/one", "/two")
     kept: dict[TopicPartition, list[str]] = {}

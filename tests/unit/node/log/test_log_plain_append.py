@@ -124,7 +124,7 @@ def test_both_ways_come_to_the_same(name: str, seed: int) -> None:
 
 
 def _count_plain(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each append from now on was plain."""
+    """Return a list that gets True for each plain append from now on, and False for others."""
     plain: list[bool] = []
     way = appending.append_plain
 

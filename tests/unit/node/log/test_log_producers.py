@@ -57,7 +57,7 @@ def end(
 
 
 class Step(NamedTuple):
-    """A batch and what becomes of it: an error, or (first offset, is it a duplicate)."""
+    """A batch and its outcome: an error, or (first offset, whether it is a duplicate)."""
 
     sequence: int
     count: int  # type: ignore[assignment]  # hides a method of tuples that nobody calls
@@ -210,7 +210,7 @@ def test_open_transaction_holds_the_last_stable_offset() -> None:
 
 
 def abort_three(bench: LogBench) -> list[AbortedTransaction]:
-    """Transactions of two producers, entangled; some aborted. What is to be in the index."""
+    """Write interleaved transactions of two producers; return the aborted ones for the index."""
     produce(bench, 0, 2, transactional=True, producer_id=1)  # 0-1
     produce(bench, 0, 1, transactional=True, producer_id=2)  # 2
     end(bench, commit=False, producer_id=1)  # 3

@@ -1,4 +1,4 @@
-"""What a log lets into a transaction, by its coordinator's word (KIP-890)."""
+"""Verification of transactional appends: a log needs the coordinator's confirmation (KIP-890)."""
 
 from __future__ import annotations
 

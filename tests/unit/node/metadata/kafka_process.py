@@ -40,9 +40,9 @@ def format_with_kafka(properties: dict[str, str], directory: Path, *options: str
 
 
 class Kafka:
-    """Apache Kafka in a process of its own; its files beside the data go to `directory`.
+    """Apache Kafka in a separate process; its files other than the data go to `directory`.
 
-    `with` gives what a client sees once the broker is there.
+    `with` waits for the broker, and gives what a client sees.
     """
 
     def __init__(self, properties: dict[str, str], directory: Path) -> None:

@@ -1,7 +1,7 @@
-"""The same administration requests to Apache Kafka 4.3.1 and to a node of ours.
+"""The same administration requests to Apache Kafka 4.3.1 and to Barnabas get the same responses.
 
-Responses are held against each other field by field, but for ids, addresses, offsets, times and
-the wording of messages (whether there is one is held).
+They are compared field by field, except for ids, addresses, offsets, times and the wording of
+messages (but both or neither must have one).
 """
 
 import time
@@ -40,7 +40,7 @@ UNLIKE_CONFIGS = {
 }
 """Addresses and paths."""
 ADDED_CONFIGS = ("barnabas.", "confluent.", "super.users", "allow.everyone.")
-"""How keys begin that Apache Kafka does not have."""
+"""Prefixes of keys that Apache Kafka does not have."""
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
@@ -49,7 +49,7 @@ pytestmark = [needs_apache_kafka, pytest.mark.timeout(300)]
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Bootstrap servers of a node of ours and of Kafka, configured alike."""
+    """Bootstrap servers of Barnabas and of Kafka, with the same configuration."""
     directory = tmp_path_factory.mktemp("kafka")
     with Cluster(config={"auto.create.topics.enable": "false"}) as cluster:
         ours = cluster.nodes[1].properties
@@ -320,7 +320,7 @@ RESPONSES = {
 
 
 def comparable(value: Any, name: str = "") -> Any:
-    """A message without what cannot be alike; lists of named things in the order of names."""
+    """Return a message without fields that must differ; lists of named things are sorted."""
     if isinstance(value, list):
         kept = [
             comparable(item)

@@ -1,4 +1,4 @@
-"""Whether a stopping broker hands its leadership over first (`controlled.shutdown.enable`)."""
+"""Controlled shutdown: a stopping broker first hands over its leadership, if that is enabled."""
 
 import asyncio
 from typing import Any, cast

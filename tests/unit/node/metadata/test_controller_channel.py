@@ -77,7 +77,7 @@ class World:
         self.node._channel = self.channel
 
     async def handle(self, request: Any) -> Any:
-        """What the node answers in the end."""
+        """Send a request to the node; return its final answer."""
         is_own = type(request) is AlterPartitionRequest
         asker = OWN if is_own else Asker("User:alice", "10.0.0.1", "app")
         task = asyncio.ensure_future(self.node.handle(request, asker=asker))

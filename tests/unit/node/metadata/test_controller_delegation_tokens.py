@@ -87,7 +87,7 @@ def test_a_token_for_another_owner_names_who_asked() -> None:
     assert (response.principal_name, response.token_requester_principal_name) == ("carol", "alice")
     token = only_token(harness)
     assert (token.owner, token.requester) == ("User:carol", "User:alice")
-    # Who asked for it owns nothing.
+    # The requester does not own it.
     assert renew(harness, response.hmac).error_code == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
 
 

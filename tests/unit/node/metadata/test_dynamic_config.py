@@ -36,7 +36,7 @@ class World:
         resource: str = "1",
         kind: ConfigResourceType = ConfigResourceType.BROKER,
     ) -> list[tuple[str, int]]:
-        """What was told of it: key and new value."""
+        """Set a key; return the changes that were reported, as keys and new values."""
         self.told.clear()
         delta = ImageDelta(self.image)
         record = ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)

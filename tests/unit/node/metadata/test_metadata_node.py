@@ -75,7 +75,7 @@ async def test_metadata_survives_a_clean_stop(tmp_path: Path) -> None:
 
 
 async def test_metadata_survives_a_kill(tmp_path: Path) -> None:
-    """What was answered is there in a copy of the directory taken while the node runs."""
+    """A copy of the directory, taken while the node runs, has all that was acknowledged."""
     live, copy = str(tmp_path / "live"), str(tmp_path / "copy")
     async with NodeHarness(live) as harness:
         await harness.join()

@@ -1,4 +1,4 @@
-"""What a broker says that the controller refuses."""
+"""The message of a broker whose registration the controller refuses."""
 
 from __future__ import annotations
 

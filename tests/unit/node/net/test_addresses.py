@@ -1,4 +1,4 @@
-"""One client has one address, by whatever socket it comes."""
+"""Normal forms of addresses: an IPv4 client has the same one on a dual-stack socket."""
 
 import asyncio
 import socket

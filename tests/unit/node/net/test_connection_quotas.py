@@ -125,7 +125,7 @@ def test_brokers_own_listener_is_held_up_by_its_own_limits_only() -> None:
     assert quotas.excess == 12
     opened(quotas, "BROKERS", 5)
     assert quotas.full_because("BROKERS") == "max.connections=20 of listener BROKERS"
-    # What was not counted for the broker does not hold up others either.
+    # Connections that do not count for the broker do not hold up others either.
     assert opened(quotas, "CLIENT", 10) == [0] * 10
 
 

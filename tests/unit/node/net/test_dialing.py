@@ -22,7 +22,7 @@ from barnabas.node.net.tcp_transport import TcpTransport
 from barnabas.protocol.messages.metadata import DescribeClusterRequest
 
 TCP_INFO_BACKLOG = 28
-"""Where struct tcp_info of a listening socket has its backlog (tcpi_sacked)."""
+"""Position of a listening socket's backlog in struct tcp_info (tcpi_sacked)."""
 
 
 class Ends:
@@ -312,7 +312,7 @@ async def test_failures_in_a_row_are_counted_until_a_connection_stands() -> None
         seen.append(raised.type)
     expected = [TimeoutError, ConnectionRefusedError, ConnectionResetError]
     assert seen == [*expected, ConnectionRefusedError, TimeoutError]
-    # What came after the third connection stood does not count.
+    # Events after the third connection was made do not count.
     assert asked == [0, 1, 2, 0, 1]
     assert network.options == [options] * 5
     peer.close()

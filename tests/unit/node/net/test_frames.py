@@ -102,7 +102,7 @@ def test_what_is_like_nothing_known_is_not_guessed_at() -> None:
 def test_memory_grows_by_what_has_arrived(
     sent_bytes: int, held_max_bytes: int, piece_bytes: int
 ) -> None:
-    """Whatever length is announced, and though the last byte comes alone."""
+    """For any announced length, even if the last byte arrives alone."""
     reader = FrameReader(LIMIT)
     feed(reader, pack(">i", LIMIT) + bytes(max(0, sent_bytes - 1)), [piece_bytes])
     feed(reader, bytes(min(1, sent_bytes)), [1])

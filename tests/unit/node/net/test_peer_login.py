@@ -56,7 +56,7 @@ def versions(_: RequestContext, __: ApiVersionsRequest) -> ApiVersionsResponse:
 
 
 def context_of(connection: Connection, frame: bytearray) -> RequestContext:
-    """Of whatever request it is."""
+    """Return the context of any request."""
     header, _ = decode_request_header(frame)
     return RequestContext(
         header.request_api_key,

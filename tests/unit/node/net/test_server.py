@@ -218,10 +218,10 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def accepted(server: Server, first: Streams) -> int:
-    """How many connections there are once the server has accepted all it wants to.
+    """Return the number of connections once the server has accepted all that it will.
 
-    Whatever waits is accepted in the turn of the event loop in which it is seen, and the answer
-    to a request comes some turns later.
+    It accepts waiting connections in the same turn of the event loop in which it sees them, and
+    the answer to a request comes some turns later.
     """
     for _ in range(3):
         assert await ask(*first, b"hello") == b"hello"
@@ -394,16 +394,16 @@ class Unanswered(Reply):
 
 
 def of_connections_here() -> list[str]:
-    """The kinds of what connections of this loop leave alive, while there are no collections.
+    """Return the types of objects that this loop's connections leave alive, without collections.
 
-    Until one, what is new is in the youngest generation; to look at all takes very long. Clusters
-    that other tests use run in threads of the same process, where clients come and go meanwhile.
+    Without a collection, new objects are in the youngest generation; a look at all objects takes
+    very long. Clusters of other tests run in threads of the same process, and have clients too.
     """
     loop = asyncio.get_running_loop()
     scratch = FrameReader(0).buffer()
 
     def is_here(each: Any) -> bool:
-        kind = type(each)  # what pretends to be of another kind is asked nothing
+        kind = type(each)  # an object that claims another class is not asked
         if kind is TcpTransport:
             return each._loop is loop
         if kind is Connection:
@@ -417,7 +417,7 @@ def of_connections_here() -> list[str]:
 
 @contextmanager
 def no_collections() -> Iterator[None]:
-    """What is freed now is freed because nothing refers to it."""
+    """Switch the collector off: objects are freed only when nothing refers to them."""
     gc.collect()
     gc.disable()
     try:

@@ -50,7 +50,7 @@ class World:
         server.load_cert_chain(self.authority.issue("broker"))
         server.load_verify_locations(self.authority.file)
         server.verify_mode = ssl.CERT_OPTIONAL
-        # Who closes with something unread, a ticket among others, takes back what has not left.
+        # Closing with unread data (such as a ticket) discards data that was not sent yet.
         server.num_tickets = 0
         self.server = Terms(server)
 
@@ -277,7 +277,7 @@ async def test_a_peer_that_should_show_a_certificate_says_so(world: World) -> No
         serving.server.close()
 
 
-# -- plain and encrypted alike
+# -- the same for plain and encrypted connections
 
 
 class Keeper:

@@ -383,7 +383,7 @@ async def test_who_shows_no_certificate_has_no_name(world: World) -> None:
 async def failure_of(
     server: ssl.SSLContext, client: ssl.SSLContext, host: str = HOST
 ) -> tuple[str, Pair]:
-    """What the client's caller is told; both ends have ended."""
+    """Return the error that the client's caller gets; both ends have closed."""
     pair = Pair(Terms(server))
     handlers: list[Handler] = []
 
@@ -604,7 +604,7 @@ def client_hello(context: ssl.SSLContext) -> bytes:
 async def test_a_spoilt_handshake_ends_alone(
     world: World, caplog: pytest.LogCaptureFixture, seed: int
 ) -> None:
-    """Whatever a stranger sends, others are served, and nothing of ours fails."""
+    """Random bytes in a handshake: others are served, and no internal error occurs."""
     source = random.Random(seed)
     hello = bytearray(client_hello(world.client()))
     for _ in range(source.randrange(1, 6)):

@@ -1,4 +1,4 @@
-"""What happens to a world of replicas, drawn from its seed."""
+"""Random faults and operations for a world of replicas, drawn from its seed."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from barnabas.node.raft.core.state import Role
 
 
 class Chaos:
-    """Draws what happens to a world from its seed; `run` ends with everything healed."""
+    """Draws faults and operations from a world's seed; `run` ends with everything repaired."""
 
     def __init__(
         self,

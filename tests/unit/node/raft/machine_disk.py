@@ -31,7 +31,7 @@ class Disk:
 
 
 def _common(disk: Disk) -> int:
-    """How many of the durable entries are still there."""
+    """Return the number of durable entries that the log still has."""
     skipped = max(0, disk.start_offset - disk.durable_start_offset)
     pairs = zip(disk.durable[skipped:], disk.entries, strict=False)
     return skipped + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -89,7 +89,7 @@ class ModelLog:
         self._flushed_offset = min(self._flushed_offset, offset)
 
     def flushed(self, end_offset: int, truncations: int) -> None:
-        """What was there when the flush began is on the medium, unless it was cut since."""
+        """Make the entries durable that existed when the flush began, unless truncated since."""
         if truncations != self.truncations:
             return
         disk = self.disk

@@ -2,13 +2,13 @@
 
 Nothing here knows Kafka's messages, files or tasks: what one machine wants sent, another gets as
 an event, later or never. A crash loses what was not synced. After every step the rules of Raft
-are held against what is known of the whole world:
+are checked on the whole world:
 
 - election safety: an epoch has one leader, and a voter gives one vote in it;
 - log matching: an offset and an epoch mean one record, with one record before it;
-- state machine safety: what is committed somewhere is the same everywhere, and stays;
-- leader completeness: whoever is elected has all that is committed;
-- a high watermark does not go back.
+- state machine safety: a record committed on one node is the same on all, and stays;
+- leader completeness: an elected leader has all committed records;
+- a high watermark never goes back.
 """
 
 import heapq
@@ -152,8 +152,8 @@ class World:
         self._pending: dict[int, Callable[[Reply], None]] = {}
         self._token = 0
         self.persists = True
-        """Whether elections reach the disk: a planted defect."""
-        # What is known of the whole world.
+        """False plants a defect: elections are not written to the disk."""
+        # Facts about the whole world.
         self.leaders: dict[int, int] = {}
         self.votes: dict[tuple[int, int], int] = {}
         self.records: dict[tuple[int, int], tuple[Any, int]] = {}
@@ -517,7 +517,7 @@ class World:
             raise RuleBrokenError(f"epoch {state.epoch} has leaders {other} and {node_id}")
         log = node.log
         assert log is not None
-        # What is committed in a later epoch, a leader that is elected late need not have.
+        # A leader elected late need not have records that were committed in a later epoch.
         required = bisect_left(self.commit_epochs, state.epoch)
         if log.end_offset < required:
             raise RuleBrokenError(

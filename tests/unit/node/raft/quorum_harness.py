@@ -92,7 +92,7 @@ class Values:
 
 
 class Network:
-    """Who reaches whom. Delays are drawn from the seed."""
+    """The links between nodes. Delays are drawn from the seed."""
 
     def __init__(self, quorum: "Quorum") -> None:
         self._quorum = quorum

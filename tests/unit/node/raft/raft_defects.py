@@ -25,7 +25,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """What is wrong, how it is planted, in which world, and seeds that find it."""
+    """A defect: its name, how to plant it, its world, and seeds that find it."""
 
     name: str
     plant: Plant
@@ -156,7 +156,7 @@ def vote_for_any_log(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_truncation(patch: pytest.MonkeyPatch) -> None:
-    """A leader does not look whether a follower's log is part of its own."""
+    """A leader does not check that a follower's log is a prefix of its log."""
     locate = leading.locate
 
     def trusting(log: Any, offset: int, last_epoch: int) -> Any:

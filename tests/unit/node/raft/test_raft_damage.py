@@ -90,7 +90,7 @@ def test_an_unreadable_mark_says_nothing() -> None:
 
 @pytest.mark.parametrize("at", [1, 7, 8, 16, 65], ids=["far", "near", "length", "magic", "record"])
 def test_a_leader_with_a_damaged_log_gives_none_of_it_away(at: int) -> None:
-    """Who asks for it waits between two requests, and gets it from the next leader."""
+    """A follower that asks for it pauses between requests, and gets it from the next leader."""
 
     async def scenario(quorum: Quorum) -> None:
         await quorum.start()

@@ -44,7 +44,7 @@ def test_it_goes_on_after_it_was_closed(disk: FakeDisk) -> None:
 
 
 def test_it_never_says_more_than_was_written(disk: FakeDisk) -> None:
-    """Whatever a power cut leaves of the line: the new bytes up to a place, the old ones behind."""
+    """For each state that a power cut can leave: new bytes up to a position, then old ones."""
     mark = FlushedMark(disk, DIRECTORY)
     mark.raise_to(199)
     old = disk.read(PATH)

@@ -1,4 +1,4 @@
-"""What a replica makes of the disk it finds."""
+"""A replica recovers its log, snapshot and quorum state from disk, or names the damage."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What one replica does in each role, event by event. Times are milliseconds."""
+"""One replica in each role, event by event. Times are milliseconds."""
 
 from dataclasses import replace
 from typing import Any

@@ -63,7 +63,7 @@ def told(replica: Replica) -> list[UpdateVoter]:
 
 
 def go_on(replica: Replica, duration_ms: int, epoch: int = EPOCH) -> list[UpdateVoter]:
-    """Fetch on for a while, or until the leader is told; returns what it is told."""
+    """Fetch for a while, or until the replica sends UpdateVoter; return what it sent."""
     reply = FetchReply(Standing(epoch, 2, member(2).endpoints), offset=10)
     said: list[UpdateVoter] = []
     for _ in range(duration_ms // 100):
@@ -345,7 +345,7 @@ def test_voters_come_and_go_after_the_upgrade() -> None:
         remaining = sorted({1, 2, 3, 4} - {gone.local.key.id})
         for other in quorum.nodes.values():
             other.kill()
-        # Who was voted out goes on as an observer, though all it was told of are static voters.
+        # A removed voter continues as an observer, although its configuration has static voters.
         await quorum.start()
         await quorum.leader()
         await quorum.until(

@@ -34,7 +34,7 @@ def test_each_fetcher_of_a_follower_is_hurried() -> None:
 
 
 def test_of_one_fetcher_only_the_last_fetch_counts() -> None:
-    """What it sent over a connection that it gave up may wait here still."""
+    """A fetch over a connection that the fetcher has closed may still be parked."""
     waking = ReadNotifier(ManualClock())
     former, present = Waiting(), Waiting()
     waking.park(2, "broker-2-fetcher-0", former)

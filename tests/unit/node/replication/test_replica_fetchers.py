@@ -353,7 +353,7 @@ def test_a_full_disk_is_a_line_for_each_partition(caplog: pytest.LogCaptureFixtu
 
 
 def was_told(leader: Broker, high_watermark: int) -> bool:
-    """Whether the leader has sent a high watermark of partition 0 to its follower."""
+    """Return whether the leader has sent a high watermark of partition 0 to its follower."""
     (session,) = leader.services.fetch_sessions._sessions.values()
     return any(
         target.index == 0 and target.high_watermark_sent == high_watermark

@@ -1,4 +1,4 @@
-"""Partitions in step with the metadata image; who is told when a disk fails."""
+"""The replica manager follows the metadata image, and handles failed disks."""
 
 from collections.abc import Iterator
 from random import Random

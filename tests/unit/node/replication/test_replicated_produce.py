@@ -20,7 +20,7 @@ from support.replica_world import ReplicaWorld
 
 
 class Producer:
-    """Sends one batch after another, alike but for the records, so that shapes are learned."""
+    """Sends batches that differ only in their records, so that the broker learns their shape."""
 
     def __init__(self, world: ReplicaWorld, node_id: int) -> None:
         self.world = world

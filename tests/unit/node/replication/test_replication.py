@@ -93,7 +93,7 @@ def test_a_follower_that_lags_leaves_the_isr_and_comes_back() -> None:
 
 
 def test_who_has_not_reached_the_start_of_the_epoch_stays_out_of_the_isr() -> None:
-    """What the leader before committed may lie between the high watermark and that start."""
+    """The former leader may have committed records between the high watermark and that start."""
     world = ReplicaWorld(replica_fetch_max_bytes="1")
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""What goes through topics is counted, and sums never fall."""
+"""Traffic counters of topics; their sums never fall."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_the_most_specific_limit_holds(level: int) -> None:
     assert find_limit(quotas, "alice", "app") == Limit(level, user, client_id)
 
 
-# Who else shares the limits above: user, client id -> the ranks that hold for them.
+# Other clients that share the limits above: user, client id -> the ranks that apply.
 OTHERS: dict[tuple[str, str], list[int]] = {
     ("alice", "other"): [1, 2, 4, 5, 7],
     ("bob", "app"): [3, 4, 5, 6, 7],
@@ -255,7 +255,7 @@ def test_figures_have_kafkas_names() -> None:
     assert figures["Request", None, None, "exempt-request-time"] == pytest.approx(0.1)
 
 
-# strict?, the partitions of the requests -> what becomes of each, and what each is told to wait
+# strict?, the partitions of the requests -> whether each is accepted, and its throttle time
 MUTATIONS: dict[str, tuple[bool, list[int], list[bool], list[int]]] = {
     "what is left allows any number at once": (True, [102, 1], [True, False], [0, 40_000]),
     "up to nothing": (True, [22, 1, 1], [True, True, False], [0, 0, 500]),

@@ -1,4 +1,4 @@
-"""What a node answers to the id of a delegation token, before it is shown the secret."""
+"""Logins by delegation token: a node looks up the credential by the token's id."""
 
 import base64
 import random

@@ -1,4 +1,4 @@
-"""How a node gets the tokens of its own logins: what it sends, and what it makes of the answers."""
+"""A node retrieves tokens for its own logins: its requests, and its handling of answers."""
 
 import base64
 import contextlib

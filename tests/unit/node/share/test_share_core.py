@@ -1,4 +1,4 @@
-"""Who holds which record of a share partition, case by case."""
+"""The state machine of a share partition, case by case: acquisition, acknowledgement, locks."""
 
 import pytest
 

@@ -28,7 +28,7 @@ async def host() -> AsyncIterator[ShareHost]:
 
 
 def join(host: ShareHost, key: SessionKey, connection: object, *indexes: int) -> None:
-    """Have a member's session begin, with partitions of `t`."""
+    """Open a member's session with partitions of `t`."""
     named: list[tuple[tuple[Uuid, int], str | None]] = [
         ((topic_id("t"), index), "t") for index in indexes
     ]

@@ -1,4 +1,4 @@
-"""What the structural walk takes and refuses, in each of its three gears."""
+"""The structural check of a batch's records accepts and refuses the same in its three gears."""
 
 from collections.abc import Callable
 

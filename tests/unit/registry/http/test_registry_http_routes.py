@@ -1,7 +1,7 @@
-"""Every route, with what it answers and what it refuses: a table.
+"""Every route of the registry, with its answers and refusals: a table.
 
-Many of the cases are the scenarios that axonops' schema registry holds against Confluent's
-(`tests/bdd/features`), written anew with the small format of `support.registry_format`.
+Many of the cases are scenarios with which axonops' schema registry is compared with Confluent's
+(`tests/bdd/features`), rewritten in the small format of `support.registry_format`.
 """
 
 import pytest

@@ -24,7 +24,7 @@ OTHER = Identity("other", 8081, "http", may_lead=True)
 
 
 class Led:
-    """A store that is told by the test who leads."""
+    """A store for which the test decides who leads."""
 
     def __init__(self, **settings: str) -> None:
         self.brokers = Brokers()

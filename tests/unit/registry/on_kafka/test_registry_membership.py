@@ -1,4 +1,4 @@
-"""What instances tell each other, in Confluent's JSON, and whom they elect."""
+"""Messages between registry instances, in Confluent's JSON, and the election of a leader."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is wrong, too large or meant to harm has an answer that says where, and no effect."""
+"""Invalid, oversized or malicious input gets an answer that names the place, and has no effect."""
 
 import socket
 from typing import Any

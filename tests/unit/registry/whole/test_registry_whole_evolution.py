@@ -1,4 +1,4 @@
-"""Which change is taken at which level, in each format, by check and by registration alike."""
+"""Compatibility levels: which changes each accepts, by format, for checks and registrations."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +50,7 @@ class Change:
     after: Any
     levels: set[str]
     says: str = ""
-    """What the check says where it is not."""
+    """Part of the check's message if the change is refused."""
 
 
 AVRO = (record("x"), record("x", "y="))

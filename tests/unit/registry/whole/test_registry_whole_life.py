@@ -171,7 +171,7 @@ def test_an_import_keeps_ids_and_versions(texts: Texts) -> None:
     registry = WholeRegistry()
     assert registry.register("s", texts.versions[0], kind=texts.kind, id=7).code == 42205
     registry.set("/mode", mode="IMPORT")
-    # Compatible or not, in whatever order.
+    # Compatible or not, in any order.
     first, second, third = texts.versions
     kind = texts.kind
     assert registry.put("s", third, kind=kind, id=70, version=9) == 70
@@ -215,7 +215,7 @@ def test_metadata_makes_another_schema(texts: Texts) -> None:
     assert (plain, owned) == (1, 2)
     assert registry.get("/schemas/ids/2")["metadata"] == {"properties": {"owner": "a"}}
     assert "metadata" not in registry.get("/schemas/ids/1")
-    # What a schema does not say of metadata it takes from the version before.
+    # A schema without metadata takes that of the previous version.
     registry.ask("DELETE", "/config")
     assert registry.put("s", texts.versions[1], kind=kind) == 3
     assert registry.get("/schemas/ids/3")["metadata"] == {"properties": {"owner": "a"}}

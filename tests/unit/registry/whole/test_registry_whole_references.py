@@ -22,7 +22,7 @@ class Chain:
     middle: Any
     outer: Any
     names: tuple[str, str]
-    """How inner and middle are named where they are used."""
+    """The names by which references use inner and middle."""
     inner_changed: Any
     """Another inner, with which `outer` cannot read what was written with the first."""
 
@@ -110,7 +110,7 @@ def test_a_form_of_a_chain_is_a_schema_of_its_own(kind: str, form: str) -> None:
     references = [reference(chain.names[1], "middle")] if kind == "PROTOBUF" else []
     registry.put("alone", by_version, kind=kind, references=references)
     if kind == "AVRO":
-        # What has it all written out stands for what refers.
+        # The schema with all written out is found as the one with references.
         found = registry.ask("POST", "/subjects/outer", request(by_version, kind)).json
         assert (found["id"], found["references"]) == (3, [reference("c.Middle", "middle")])
     if kind == "JSON":

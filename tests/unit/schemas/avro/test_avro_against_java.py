@@ -1,7 +1,7 @@
-"""What Apache Avro's Java library says to schemas and pairs of schemas, and what we say.
+"""Our verdicts on Avro schemas and pairs of schemas equal those of Apache Avro's Java library.
 
-`verdicts.json` holds cases and verdicts; tools/avro/Verdicts.java makes them and says what means
-what. Where we leave Java's way on purpose, this file names the reason.
+`verdicts.json` holds cases and verdicts; tools/avro/Verdicts.java generates and explains them. For
+deliberate differences from Java this file names the reason.
 """
 
 import json

@@ -29,7 +29,7 @@ def record(name: str) -> TaggedEntity:
     return TaggedEntity("SR_RECORD", name)
 
 
-# Where the tag is, the entity's name.
+# A schema with a tag, and the name of the tagged entity.
 PLACES: list[tuple[Any, str]] = [
     ({"type": "object", "properties": {"a": TAGGED}}, "SR_FIELD object.a"),
     ({"type": "object", "confluent:tags": ["PII"]}, "SR_RECORD object"),

@@ -1,6 +1,7 @@
-"""Differences and verdicts against what Confluent's registry says of the same pairs.
+"""Our differences and verdicts for pairs of schemas equal those of Confluent's registry.
 
-`confluent-8.5-changes.json` says how it was made. Where ours is stricter is below the table.
+`confluent-8.5-changes.json` says how it was generated. The pairs for which ours is stricter are
+below the table.
 """
 
 import json

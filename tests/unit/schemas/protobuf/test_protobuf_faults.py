@@ -13,7 +13,7 @@ FORMAT = ProtobufFormat()
 P = 'syntax = "proto3";\n'
 EDITION = 'edition = "2023";\n'
 
-# Texts that the grammar refuses, whoever asks.
+# Texts that the grammar refuses in every case.
 GRAMMAR = {
     'syntax = "proto4";': 'line 1, column 10: expected "proto2", "proto3" or edition "2023"',
     "syntax = proto3;": "line 1, column 10: expected a quoted name of the syntax, found proto3",

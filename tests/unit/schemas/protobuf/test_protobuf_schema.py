@@ -74,7 +74,7 @@ def test_such_a_reference_may_have_other_messages(path: str) -> None:
     assert FORMAT.parse(text % option, [own]).formatted("serialized")
 
 
-# What other descriptors of these files have, field by field.
+# The fields of these files in other descriptors.
 FACTS = {
     "google/type/color.proto": "Color red:1:2 green:2:2 blue:3:2 alpha:4:11",
     "google/type/money.proto": "Money currency_code:1:9 units:2:3 nanos:3:5",

@@ -1,6 +1,6 @@
-"""Canonical text, normal form and the rest against what Confluent's registry makes of the texts.
+"""Canonical texts, normal forms and serialized forms equal those of Confluent's registry.
 
-`confluent-8.5-texts.json` says how it was made. Where we differ on purpose is below the table.
+`confluent-8.5-texts.json` says how it was generated. Deliberate differences are below the table.
 """
 
 import base64

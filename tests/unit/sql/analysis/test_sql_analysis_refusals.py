@@ -1,4 +1,4 @@
-"""What the analysis refuses, and with which words."""
+"""Statements that the analysis refuses, and the messages."""
 
 from __future__ import annotations
 

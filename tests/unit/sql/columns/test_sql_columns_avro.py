@@ -1,4 +1,4 @@
-"""Avro as columns: the same rows as one by one, whatever schema wrote the data."""
+"""Avro as columns: the same rows as record by record, for any writer's schema."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ BESIDE = (STRING, RECORD, ENUM, FLOAT, BYTES, FIXED, ARRAY, MAP, BOOLEAN)
 
 @st.composite
 def writers(draw: st.DrawFn, *, odd: bool) -> list[tuple[str, Choice, str]]:
-    """The fields of a schema: a name, a type, and how null may stand there."""
+    """The fields of a schema: a name, a type, and how null is allowed."""
     fields = []
     for name, choices in CHOICES.items():
         choice = choices[0]

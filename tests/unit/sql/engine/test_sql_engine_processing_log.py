@@ -131,7 +131,7 @@ async def test_queries_note_what_is_wrong_and_go_on() -> None:
 
 
 class Recorded:
-    """What stands for a producer."""
+    """A fake producer that records values."""
 
     def __init__(self, produced: list[bytes]) -> None:
         self._produced = produced
@@ -174,7 +174,7 @@ async def test_the_stream_over_the_log_reads_its_entries(monkeypatch: pytest.Mon
     log.note("other", ENTRIES[0][0])
     assert len(produced) == 1
     monkeypatch.undo()
-    # Nobody answers there: entries wait, and whoever noted them does not.
+    # No broker answers: the entries wait, but not the code that noted them.
     log.note("q", ENTRIES[0][0])
     await world.close()
 

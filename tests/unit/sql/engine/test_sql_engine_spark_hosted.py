@@ -194,7 +194,7 @@ def test_queries_that_start_at_once_share_one_session() -> None:
 
     def start() -> Any:
         starts.append(1)
-        # Where two are let in, they meet here.
+        # If two threads get here, they meet at the barrier.
         with suppress(threading.BrokenBarrierError):
             both.wait(0.2)
         return object()

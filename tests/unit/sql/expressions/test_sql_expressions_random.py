@@ -1,4 +1,4 @@
-"""Random expressions: each is refused, or gives values of its type, or fails as it is told to."""
+"""Random expressions: each is refused, or gives values of its type, or fails as expected."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ _NODES: list[Callable[[Random, Part], Expression]] = [
 
 
 def is_of(value: Any, sql_type: SqlType) -> bool:
-    """Whether the value is one of the type, as `types` describes them."""
+    """Return whether the value has the type, as `types` describes them."""
     if value is None:
         return True
     match sql_type:

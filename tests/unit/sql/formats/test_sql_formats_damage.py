@@ -1,4 +1,4 @@
-"""Whatever bytes come: a row or FormatError, in every format."""
+"""Random bytes give a row or FormatError, in every format."""
 
 from typing import Any
 

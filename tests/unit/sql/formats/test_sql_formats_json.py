@@ -1,4 +1,4 @@
-"""JSON: what is read, what is refused and how it is told, and the bytes written."""
+"""The JSON format: values read and refused, messages, and the bytes written."""
 
 import json
 from decimal import Decimal as Number

@@ -1,4 +1,4 @@
-"""The functions of ksqlDB's executable cases, which stand in for its test jar."""
+"""The functions for ksqlDB's executable cases, which replace its test jar."""
 
 from __future__ import annotations
 

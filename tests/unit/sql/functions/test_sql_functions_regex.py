@@ -82,7 +82,7 @@ def test_value(name: str, arguments: tuple[Any, ...], expected: Any) -> None:
 
 
 DIALECT: list[tuple[str, str, list[str]]] = [
-    # what Java and Python write alike
+    # the same syntax in Java and Python
     ("a|bc", "abc", ["a", "bc"]),
     ("(?:ab)+?", "abab", ["ab", "ab"]),
     ("a{2}", "aaaaa", ["aa", "aa"]),

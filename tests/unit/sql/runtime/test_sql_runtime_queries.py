@@ -132,7 +132,7 @@ def test_tables_have_the_same_rows_in_the_end(query: str) -> None:
 
 
 def _rows(values: dict[bytes | None, bytes | None]) -> dict[bytes | None, bytes]:
-    """What is left of a table."""
+    """Return a table without its tombstones."""
     return {key: value for key, value in values.items() if value is not None}
 
 

@@ -214,7 +214,7 @@ def test_sessions_are_those_of_a_batch(records: list[tuple[int, int]]) -> None:
 @pytest.mark.parametrize("window", [tumbling(10, 20), hopping(20, 5, 10), session(7, 15)])
 @pytest.mark.parametrize("is_final", [False, True])
 def test_a_stage_that_is_bound_again_goes_on(window: Window, is_final: bool) -> None:
-    """What is flushed at the end of a batch is all that the next one needs."""
+    """The state flushed at the end of a batch is all that the next batch needs."""
     step = counted(window, is_final=is_final)
     steady, rebound = Bench(step, is_table=True), Bench(step, is_table=True)
     generator = random.Random(7)

@@ -1,4 +1,4 @@
-"""What the server makes of the ends of topics whose leader is dead."""
+"""The server does not trust the end offsets of topics whose leader is dead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/sql/testing.md shows works."""
+"""The examples of docs/sql/testing.md work."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ CASES: list[tuple[str, str, list[Any]]] = [
     ("MEAN(a)", "", [1.0, 1.0, 2.5]),
     ("FIRSTONES(b, 2)", "", [["x"], ["x", None], ["x", None]]),
     ("LATEST(FROM_DAYS(IFNULL(CAST(a AS INT), 2)))", "", [1, 2, 4]),
-    # A session of its own, and then one of all.
+    # A separate session, and then one that merges all.
     ("MEAN(a)", "WINDOW SESSION (5 MILLISECONDS)", [1.0, None, 1.0, None, 2.5]),
 ]
 

@@ -213,7 +213,7 @@ def test_eager_assigns_all_once_and_evenly(tasks: dict[str, int], members: set[s
 
 
 class Workers(RuleBasedStateMachine):
-    """Whatever happens, nothing runs twice; once it is quiet, all runs, evenly."""
+    """Random changes of a group: nothing runs twice; at rest everything runs, evenly spread."""
 
     def __init__(self) -> None:
         super().__init__()

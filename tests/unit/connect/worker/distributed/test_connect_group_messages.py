@@ -1,4 +1,4 @@
-"""What members of a worker group tell each other, as Kafka's workers write it."""
+"""Messages between members of a worker group, in the format of Kafka's workers."""
 
 import pytest
 from hypothesis import given
