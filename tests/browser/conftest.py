@@ -63,7 +63,7 @@ def page(browser: Browser, dashboard: Dashboard) -> Iterator[Page]:
 
 @dataclass
 class FinishedDemo:
-    """What a bounded run left behind. `outcome` is what it printed with --json."""
+    """The files of a bounded run. `outcome` is its output with --json."""
 
     directory: Path
     exit_code: int
@@ -74,7 +74,7 @@ class FinishedDemo:
 
 @pytest.fixture(scope="session")
 def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FinishedDemo]:
-    """A run as `make demo SECONDS=…` makes it: without a terminal, in a directory of its own."""
+    """A run like that of `make demo SECONDS=…`: without a terminal, in its own directory."""
     try:
         check_requirements()
     except MissingError as error:
@@ -92,7 +92,7 @@ def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished
     assert done.stdout, done.stderr
     truth = json.loads((directory / "generators" / "truth.json").read_text())
     yield FinishedDemo(directory, done.returncode, json.loads(done.stdout), done.stderr, truth)
-    # Where the tests run as root, PostgreSQL's user may not come to their directories.
+    # If the tests run as root, PostgreSQL's user may not enter their directories.
     settings = json.loads((directory / "demo.json").read_text())
     if settings["database_directory"]:
         shutil.rmtree(settings["database_directory"])

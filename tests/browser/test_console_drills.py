@@ -111,7 +111,7 @@ def seen(page: Page, world: World, path: str, text: str | re.Pattern[str], image
 
 
 def advised(page: Page, title: str | re.Pattern[str]) -> None:
-    """What needs attention comes with what to do about it."""
+    """Check that a finding comes with advice."""
     card = page.locator("section.card", has_text=title).first
     expect(card.locator(".advice")).not_to_be_empty(timeout=TIMEOUT_MS)
 

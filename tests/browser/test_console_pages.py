@@ -202,7 +202,7 @@ TABLE = "CREATE TABLE totals AS SELECT city, SUM(amount) AS total FROM orders GR
 
 
 def copy(console: Console, worker: RestWorld) -> None:
-    """Connectors to look at, of which one has a task that failed."""
+    """Create connectors for the pages; one of them has a failed task."""
     config = {"connector.class": SOURCE, "topic": "orders", "tasks.max": "2", "wanted.tasks": "2"}
     secret = {"path": "/var/spool/orders", "secret": "never shown"}
     for name in ("orders-to-lake", "customers", HOSTILE):
@@ -244,7 +244,7 @@ def page(browser: Browser, world: Console) -> Iterator[Page]:
     )
     yield page
     context.close()
-    # What the browser says of answers that a test asks for is no fault of the page.
+    # The browser also reports answers that a test provokes; those are not the page's fault.
     assert [one for one in problems if "Failed to load resource" not in one] == []
 
 

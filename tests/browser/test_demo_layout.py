@@ -39,7 +39,7 @@ def show(page: Page, dashboard: Dashboard, nodes: int, width: int, height: int) 
 
 
 def boxes(elements: Locator) -> dict[str, Box]:
-    """Where each of some elements is, by the words that it shows or its id."""
+    """Return the boxes of elements, by their visible text or id."""
     rows = elements.evaluate_all(
         """elements => elements.map((element, place) => {
           const box = element.getBoundingClientRect();

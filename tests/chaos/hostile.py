@@ -37,7 +37,7 @@ from support.raw_client import RawClient
 from support.secured_settings import password
 
 ANSWER_S = 0.3
-"""How long an attacker looks for an answer, which he may not get."""
+"""How long an attacker waits for an answer, which may never come."""
 FRAMES_MAX = 8
 HELD_OPEN_MAX = 100
 """Connections that a thread leaves open without a word."""
@@ -57,7 +57,7 @@ class Target:
     """The one of `tls` where controllers listen; it wants PLAIN."""
     ca: str
     users: Sequence[str]
-    """Who may log in everywhere."""
+    """The users that may log in on every listener."""
     names: Sequence[str]
     """Of topics, groups and users that exist."""
     ids: Sequence[bytes] = ()
@@ -95,7 +95,7 @@ class Attackers:
 
     @property
     def attacks(self) -> Counter[str]:
-        """How many there were of each kind."""
+        """Number of attacks of each kind."""
         return sum((attacker.attacks for attacker in self._attackers), Counter())
 
     def __enter__(self) -> Attackers:
@@ -118,7 +118,7 @@ class Attackers:
 
 
 class _Attacker(threading.Thread):
-    """One of them. What the node does to him, short of its end, is no failure."""
+    """One attacker. Anything but the end of the node counts as success, even a refusal."""
 
     def __init__(self, target: Target, seed: int, stop: threading.Event) -> None:
         super().__init__(name=f"attacker-{seed}")
@@ -217,7 +217,7 @@ class _Attacker(threading.Thread):
             self._send_requests(client.socket)
 
     def _in_one_piece(self) -> None:
-        """What stands behind a login has arrived before the login was looked at."""
+        """Send a login and the request after it in one write."""
         port = self._random.choice((self._target.tls_login, self._target.tls_controller))
         version = self._random.choice((0, 1))
         token = plain_token(self._user())
@@ -241,7 +241,7 @@ class _Attacker(threading.Thread):
                 pass
 
     def _again(self) -> None:
-        """Log in anew, perhaps as another, between requests."""
+        """Log in again between requests, perhaps as another user."""
         with self._client() as client:
             log_in(client, self._user())
             for _ in range(3):
@@ -285,7 +285,7 @@ class _Attacker(threading.Thread):
             )
             final = SaslAuthenticateRequest(auth_bytes=scram.final(first.auth_bytes))
             if client.call(final, SaslAuthenticateResponse).error_code:
-                return  # it was expired meanwhile, by itself or its owner
+                return  # it has expired, or its owner has ended it
             answer = client.call(asked, CreateDelegationTokenResponse)
             if answer.error_code != ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED:
                 raise RuntimeError(f"a token begets another: {answer.error_code}")

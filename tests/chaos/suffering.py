@@ -15,13 +15,13 @@ from support.cluster_processes import EAGER, Barnabas, ClusterProcesses, Place, 
 from support.replica_logs import check_replicas_agree
 
 TELEMETRY = logging.getLogger("chaos")
-"""What happens, for `pytest --log-cli-level=INFO`."""
+"""Logs the course of a run, for `pytest --log-cli-level=INFO`."""
 PROGRAM = "BARNABAS_CHAOS_PROGRAM"
 """The environment's `kafka` runs the modules against Apache Kafka: do they hold of it?"""
 TOPIC = "suffering"
 PARTITIONS = 3
 BETWEEN_RECORDS = 300
-"""How many acknowledgements tell that the cluster serves again."""
+"""Number of acknowledgements that show that the cluster serves again."""
 
 
 def let_it_last(seconds: float) -> None:
@@ -30,7 +30,7 @@ def let_it_last(seconds: float) -> None:
 
 
 def node_program() -> Program:
-    """What runs as a node."""
+    """Return the program that runs as a node."""
     return ApacheKafka() if os.environ.get(PROGRAM) == "kafka" else Barnabas()
 
 

@@ -78,7 +78,7 @@ def test_a_rolling_restart(tmp_path: pathlib.Path) -> None:
             load.await_acknowledged(BETWEEN_RECORDS)
 
 
-@pytest.mark.timeout(0)  # it lasts for as long as it is told to
+@pytest.mark.timeout(0)  # its duration is an option
 @pytest.mark.soak(weight=2)
 @pytest.mark.parametrize("nodes", [3, 5])
 def test_whatever_comes(tmp_path: pathlib.Path, nodes: int, soak_minutes: float) -> None:

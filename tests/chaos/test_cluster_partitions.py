@@ -81,7 +81,7 @@ def test_a_node_that_is_heard_and_hears_nothing(
         cluster.wait_until_healthy()
 
 
-@pytest.mark.timeout(0)  # it lasts for as long as it is told to
+@pytest.mark.timeout(0)  # its duration is an option
 @pytest.mark.soak
 def test_links_that_come_and_go(
     tmp_path: pathlib.Path, network: NodeNetwork, soak_minutes: float

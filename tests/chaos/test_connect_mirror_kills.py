@@ -100,7 +100,7 @@ class Mirror:
 
 
 class Life:
-    """What happens in the source meanwhile: records are written, and a group reads them."""
+    """Activity in the source during a run: records are written, and a group reads them."""
 
     def __init__(self, servers: str) -> None:
         self._servers = servers
@@ -193,7 +193,7 @@ class World:
     life: Life
 
     def copied(self) -> int:
-        """How far the target's partitions go."""
+        """Return the number of records in the target's partitions."""
         if COPY not in self.east.topics():
             return 0
         consumer = Consumer({"bootstrap.servers": self.east.servers, "group.id": "looks"})
@@ -362,9 +362,9 @@ def last_offset(side: Side, number: int) -> int:
 
 
 def check_checkpoints(east: Side, copies: list[Message], wanted: dict[int, list[bytes]]) -> None:
-    """Whoever goes on at a translated offset misses nothing that the group has not read.
+    """Check that a group continuing at a translated offset misses no unread record.
 
-    In the source offsets are places in `wanted`: there are no transactions.
+    In the source an offset is an index into `wanted`: there are no transactions.
     """
     where: dict[tuple[int, bytes], int] = {}
     for one in copies:

@@ -43,7 +43,7 @@ def copying(
 
 
 class Kills:
-    """What is done at random to workers, the database and nodes."""
+    """Random kills of workers, the database and nodes."""
 
     def __init__(self, copying: Copying, seed: int, cluster: ClusterProcesses | None) -> None:
         self._copying, self._cluster = copying, cluster
@@ -145,7 +145,7 @@ class ReadAgain(Copying):
         )
 
     def marks(self) -> int:
-        """How many chunks have been read."""
+        """Return the number of chunks that were read."""
         counted = "SELECT count(*) FROM signals WHERE type = 'snapshot-window-close'"
         return int(self.story.server.run(counted, database=DATABASE)[0][0])
 
@@ -232,7 +232,7 @@ def live_through(copied: Copying, kills: Kills) -> None:
     copied.story.start()
     copied.start()
     if copied.is_exactly_once:
-        # A snapshot that is interrupted begins anew: rows come twice.
+        # An interrupted snapshot begins again: rows come twice.
         copied.wait(
             lambda: any(b'"u"' in (value or b"") for _key, value in copied.records("items")), str
         )

@@ -82,7 +82,7 @@ class Watch:
             self.look()
 
     def look(self) -> dict[Task, set[str]]:
-        """Who runs each task now, as far as workers answer."""
+        """Return the workers that run each task, as far as workers answer."""
         found: dict[Task, set[str]] = {}
         for worker in self._workers:
             if worker.process is None or not worker.url:
@@ -216,7 +216,7 @@ class Chaos:
             self.kills += 1
 
     def goes_on(self, worker: OurWorker, *, is_in: bool) -> bool:
-        """Whether the group is at rest, with a worker in it or without."""
+        """Return whether the group is at rest, with a worker in it or without."""
         brokers = Brokers(Access(self.kafka.bootstrap_servers))
         with closing(brokers):
             wanted = FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group])
@@ -318,5 +318,5 @@ def test_nothing_is_lost_and_nothing_runs_twice(chaos: Chaos) -> None:
         chaos.wait(lambda: set(wanted) <= set(chaos.written(name)), f"all lines of {name}")  # noqa: B023
         written = chaos.written(name)
         assert list(dict.fromkeys(written)) == wanted
-        # What is read again is what no offset was stored of when a worker was killed.
+        # Only records whose offsets were not stored when a worker was killed are read again.
         assert len(written) - len(wanted) <= chaos.kills * 200

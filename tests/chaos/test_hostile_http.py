@@ -78,7 +78,7 @@ def cluster() -> Iterator[barnabas.Cluster]:
 
 
 def waits(port: int, path: str) -> list[float]:
-    """How long each of many requests takes, each over a connection of its own."""
+    """Return the durations of many requests, each over a separate connection."""
     found = []
     for _ in range(ASKED):
         started_s = time.monotonic()

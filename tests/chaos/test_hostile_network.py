@@ -1,7 +1,7 @@
-"""A node in a hostile network: attackers at every door, and one client whom all must go well.
+"""A node in a hostile network: attackers on every listener, and one client that must be served.
 
-Whatever the attackers send, the node goes on serving, loses nothing, tells nothing and changes
-nothing that they have no right to, and none of its lines speaks of a fault of its own.
+Despite the attackers the node keeps serving and loses nothing, reveals and changes nothing that
+they have no right to, and logs no internal error.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from support.secured_settings import NODES, Security, password
 TOPIC, GROUP = "charges", "readers"
 GOOD, BAD = "good", "bad"
 SLOW, HALF = "slow", "half"
-"""Attackers too: one with quotas that are soon used up, one with rights on things of its own."""
+"""Attackers too: one with small quotas, one with rights only to its own resources."""
 SCRATCH = "scratch"
 TOKEN_KEY = "the-key-of-tokens-5e7a"
 RECORDS_EACH = 200

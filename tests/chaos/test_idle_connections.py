@@ -40,17 +40,17 @@ def flood(address: tuple[str, int], into: contextlib.ExitStack) -> None:
 
 
 def open_files(pid: int) -> int:
-    """How many descriptors a process has open."""
+    """Return the number of descriptors that a process has open."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 def answers(client: RawClient) -> bool:
-    """Whether a client that has connected is served."""
+    """Return whether a client that has connected is served."""
     return bool(client.call(MetadataRequest(topics=[]), MetadataResponse).brokers)
 
 
 def produces(client: RawClient, topic: str) -> bool:
-    """Whether all replicas have stored a record."""
+    """Return whether all replicas have stored a record."""
     batch = encode_batch([Record(timestamp=1, value=b"stored")])
     return client.produce(topic, bytes(batch)).error_code == ErrorCode.NONE
 
@@ -73,7 +73,7 @@ def test_idle_connections_leave_a_node_its_files(tmp_path: Path, nodes: int) -> 
             for node in cluster.nodes.values():
                 flood((node.place.host, node.port), idle)
             wait_until(lambda: "accepting no more" in victim.tail(), "the end of accepting")
-            for number in range(8):  # each has files of its own
+            for number in range(8):  # each has its own files
                 known[0].create_topic(f"made-{number}")
                 # Followers come after the idle connections that were there before them.
                 wait_until(partial(produces, known[0], f"made-{number}"), "a produced record")

@@ -1,8 +1,8 @@
 """Kafka's Java producers, one transaction right after the other, while nodes are killed.
 
 librdkafka names the partitions of a transaction before it writes; Java's producers, with
-transaction.version 2, just write, and meet the markers of the transaction before. What a kill may
-do to a transaction is to end it by a time-out. Any other error is the brokers' own.
+transaction.version 2, just write, and meet the markers of the previous transaction. A kill may end
+a transaction by a timeout. Any other error is the brokers' fault.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def test_nothing_but_time_outs_ends_a_transaction(tmp_path: pathlib.Path) -> Non
 
 
 def read_transactions(servers: str) -> Counter[str]:
-    """How many records of which transaction are committed."""
+    """Return the number of committed records by transaction."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers,

@@ -1,7 +1,7 @@
-"""librdkafka reports records as delivered that no broker has: of Kafka's rules, not of ours.
+"""A limit of librdkafka: it reports records as delivered that no broker has.
 
-`BARNABAS_CHAOS_PROGRAM=kafka` shows the same of Apache Kafka. If this fails because nothing is
-lost, librdkafka has been fixed: then ARCHITECTURE.md need not mention it.
+Kafka's protocol allows it: `BARNABAS_CHAOS_PROGRAM=kafka` shows the same with Apache Kafka. If this
+fails because nothing is lost, librdkafka has been fixed: then ARCHITECTURE.md need not mention it.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Watcher:
         self._client.socket.close()
 
     def during(self, work: Callable[[], None]) -> list[float]:
-        """How long each request took while `work` went on, or the next one if none ended."""
+        """Return the durations of requests during `work`, or of the next one if none ended."""
         begin = len(self.waits_s)
         work()
         wait_until(lambda: len(self.waits_s) > begin, "an answer to the other client")
@@ -91,7 +91,7 @@ def processor_s(pids: Iterable[int]) -> float:
 
 
 def p99_s(waits_s: list[float]) -> float:
-    """How long all but a hundredth of the requests took, at most."""
+    """Return the 99th percentile of the requests' durations."""
     assert waits_s, "nothing was answered"
     return sorted(waits_s)[len(waits_s) * 99 // 100]
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 class Chain:
-    """Reads the source and writes to the target in transactions, whatever happens."""
+    """Reads the source and writes to the target in transactions, despite failures."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._servers = bootstrap_servers
@@ -153,7 +153,7 @@ def fill(servers: str) -> None:
 
 
 def read_target(servers: str) -> Counter[str]:
-    """What is committed, once there is as much of it as there must be."""
+    """Return the committed values, once there are as many as there must be."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
@@ -213,7 +213,7 @@ def test_offsets_find_the_new_coordinator_of_their_group(tmp_path: pathlib.Path)
 
 
 def leads(producer: Producer, node_id: int) -> bool:
-    """Whether the node leads anything, as far as the producer now knows."""
+    """Return whether the node leads anything, as far as the producer now knows."""
     try:
         topics = producer.list_topics(timeout=1.0).topics.values()
     except KafkaException:

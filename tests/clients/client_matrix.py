@@ -1,7 +1,7 @@
-"""What every client must be able to do, written once.
+"""The operations that every Kafka client must be able to do, as one set of tests.
 
-A module per real client says how that client does each step (`ClientUnderTest`) and inherits
-`ClientMatrix`, whose tests say what must come of it. The broker is the same for all.
+A module for each real client implements the steps (`ClientUnderTest`) and inherits `ClientMatrix`,
+whose tests check the results. The broker is the same for all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the modules of clients share, and the cluster that they run against.
+"""Fixtures of the modules of clients, and the cluster that they run against.
 
 `BARNABAS_TEST_NODES=3` (`make test-cluster`) runs every test of the session's cluster against three
 nodes instead of one; without it `test_three_nodes.py` alone does, with a selection.
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _takes_part(item: pytest.Item) -> bool:
-    """Whether a test depends on the session's cluster, by a fixture or by its number of nodes."""
+    """Return whether a test uses the session's cluster, by a fixture or its number of nodes."""
     assert isinstance(item, pytest.Function)
     counts_nodes = getattr(item.module, "NODES", None) == NODES
     depends = counts_nodes or not CLUSTERS.isdisjoint(item.fixturenames)
@@ -51,7 +51,7 @@ def _takes_part(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def java() -> Iterator[java_host.JavaHost]:
-    """A JVM with Kafka's tools; tests are skipped where it cannot be had."""
+    """A JVM with Kafka's tools; tests are skipped if it is not available."""
     if not java_host.AVAILABLE:
         pytest.skip(java_host.MISSING)
     with java_host.JavaHost() as host:
@@ -117,5 +117,5 @@ def node_ids() -> list[int]:
 
 @pytest.fixture
 def copies(node_ids: list[int]) -> int:
-    """How many replicas a topic has unless asked otherwise."""
+    """The default number of a topic's replicas."""
     return min(len(node_ids), 3)

@@ -32,5 +32,5 @@ LEFT_OUT = {
 
 
 def left_out(path: Path) -> bool:
-    """Whether a module takes no part."""
+    """Return whether a module takes no part."""
     return path.stem.removeprefix("test_").startswith(tuple(LEFT_OUT))

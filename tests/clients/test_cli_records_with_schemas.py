@@ -85,7 +85,7 @@ def test_avro(kafka: Kafka, with_registry: Callable[..., Result], tmp_path: Path
     ]
     record = with_registry("consume", topic, "--value-format", "registry", "-n", "1", "--json")
     assert record.json["value"]["note"] == {"string": "é"}
-    # What is shown can be sent again, and is the same bytes.
+    # The shown output can be sent again, and gives the same bytes.
     stdin = "".join(f"{line}\n" for line in shown).encode()
     number = kafka.consume(topic, 1)[0]
     assert number is not None
@@ -167,7 +167,7 @@ def test_messages_inside_others(
 def test_a_schema_with_rules_that_nothing_runs_is_refused(
     kafka: Kafka, cli: ClusterCli, registry_url: str
 ) -> None:
-    """What should be encrypted must not be sent as it is."""
+    """A field that should be encrypted must not be sent in plain text."""
     topic = kafka.topic()
     encrypt = Rule(
         name="card",

@@ -1,4 +1,4 @@
-"""`barnabas registry` against a registry in a process of its own, over a real node."""
+"""`barnabas registry` against a registry in a separate process, with a real node."""
 
 from __future__ import annotations
 

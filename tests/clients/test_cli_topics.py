@@ -20,7 +20,7 @@ def topic(kafka: Kafka) -> str:
 
 
 def node_count(kafka: Kafka) -> int:
-    """Of the cluster; a topic has as many replicas of its own accord."""
+    """Return the number of nodes, which is also the default number of replicas."""
     return len(kafka.bootstrap_servers.split(","))
 
 

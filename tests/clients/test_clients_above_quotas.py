@@ -39,7 +39,7 @@ def limit(cluster: barnabas.Cluster, client_id: str, **values: float) -> None:
 
 
 def figures(cluster: barnabas.Cluster, kind: str, client_id: str) -> dict[str, float]:
-    """What the broker measured of a client."""
+    """Return the broker's measurements of a client."""
     (node,) = cluster._running()._running.values()
     assert node.broker is not None
     return {

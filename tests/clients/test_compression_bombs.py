@@ -1,4 +1,4 @@
-"""Batches that decompress to 120 MB each, and another client that goes on meanwhile."""
+"""Batches that decompress to 120 MB each do not hold up another client."""
 
 from __future__ import annotations
 

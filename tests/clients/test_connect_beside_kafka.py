@@ -1,6 +1,6 @@
-"""A worker of ours and Kafka's own answer the same requests alike, and copy the same records.
+"""Our worker and Kafka's give the same answers to the same requests, and copy the same records.
 
-`make test-slow`: Kafka's worker takes its time to start.
+Part of `make test-slow`: Kafka's worker is slow to start.
 """
 
 from __future__ import annotations

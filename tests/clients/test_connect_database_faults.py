@@ -182,7 +182,7 @@ def test_changes_of_a_database_with_faults_are_captured_once_it_is_well(
     assert status == 400
     assert REFUSED in said["message"]
 
-    # A table without a key has events without one; the database refuses what it could not tell of.
+    # Events of a table without a key have none; the database refuses updates that it cannot log.
     server.run("INSERT INTO keyed VALUES (1, 'a')")
     source.put()
     wait_for("keyed", ("r", 1))

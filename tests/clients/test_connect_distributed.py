@@ -39,7 +39,7 @@ def world(kafka: Kafka) -> Iterator[World]:
 
 
 def clients() -> str:
-    """Who holds the clients of librdkafka that are left."""
+    """List the librdkafka clients that are left, with their referrers."""
     kinds = (Producer, Consumer, AdminClient)
     left = [one for one in gc.get_objects() if isinstance(one, kinds)]
     return "\n".join(f"{one}: {gc.get_referrers(one)}"[:2_000] for one in left)
@@ -305,7 +305,7 @@ def test_older_tasks_of_exactly_once_sources_are_fenced(kafka: Kafka) -> None:
         of_two = [task for engine in world.engines.values() for task in engine.tasks.values()]
         for task in of_two:
             task.listener.confirm()
-        # Its tasks are made anew: whoever still writes for the older ones is fenced before.
+        # Its tasks are recreated: producers of the older tasks are fenced first.
         world.create(one, "a", wanted_tasks="3", tasks_max="3")
         world.wait(lambda: world.is_whole(a=3))
         with pytest.raises(KafkaException) as error:

@@ -26,7 +26,7 @@ PATIENCE_S = 30.0
 
 
 class Configured:
-    """What all workers have read, as if they shared a topic."""
+    """The configuration that all workers have read, as if they shared a topic."""
 
     def __init__(self) -> None:
         self.state = ConfigState(offset=0)
@@ -123,7 +123,7 @@ class Group:
         self.wait(is_even, is_once=is_once)
 
     def owners(self) -> Owners:
-        """Who runs what, as the leader knows it between rounds."""
+        """Return which worker runs what, as the leader knows it between rounds."""
         found: list[Owners] = []
 
         def is_known() -> bool:

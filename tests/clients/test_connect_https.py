@@ -98,7 +98,7 @@ def test_workers_speak_https_with_each_other(
 
 
 def ask_until(worker: OurWorker, method: str, path: str, status: int, body: object = None) -> None:
-    """Ask until it answers so: the group deals anew meanwhile."""
+    """Ask until the status comes: until then the group may be rebalancing."""
     answers: list[tuple[int, object]] = []
 
     def is_answered() -> bool:

@@ -62,7 +62,7 @@ def config(tmp_path: Path, name: str) -> dict[str, str]:
 
 
 def is_running(herder: DistributedHerder, name: str) -> bool:
-    """Whether a connector and its only task run somewhere, as told in the status topic."""
+    """Return whether a connector and its only task run, by the status topic."""
     status = herder.store.status(name)
     tasks = herder.store.task_statuses(name)
     states = [one.state for one in (status, *tasks.values()) if one is not None]
@@ -98,7 +98,7 @@ def records(kafka: Kafka, topic: str) -> list[tuple[str, bytes | None]]:
 
 
 def assert_one_form(kafka: Kafka, world: World) -> None:
-    """Whoever wrote a status, its bytes have one form, but for what they say."""
+    """Check that statuses of both kinds of workers have the same form."""
     forms: dict[str, set[str]] = {}
     workers = set()
     for key, value in records(kafka, world.settings["status.storage.topic"]):
@@ -117,7 +117,7 @@ def test_one_group_of_both(world: World, theirs: KafkaWorker, tmp_path: Path, ka
     ours = world.add()
     theirs.wait()
     names = [f"c{number}" for number in range(4)]
-    # Made through either worker, whoever leads.
+    # Connectors are created through either worker, not only the leader.
     for number, name in enumerate(names):
         given = config(tmp_path, name)
         if number % 2:
@@ -142,7 +142,7 @@ def test_one_group_of_both(world: World, theirs: KafkaWorker, tmp_path: Path, ka
 
     assert_one_form(kafka, world)
 
-    # What is asked of one is done by the other.
+    # Each worker carries out requests that the other received.
     assert theirs.ask("PUT", "/connectors/c0/pause")[0] == 202
     ours.pause("c1")
     for name in ("c0", "c1"):
@@ -158,7 +158,7 @@ def test_one_group_of_both(world: World, theirs: KafkaWorker, tmp_path: Path, ka
     theirs.wait_until(lambda: ours.store.status("c3") is None)
     names.remove("c3")
 
-    # Who stays takes over.
+    # The remaining worker takes over.
     theirs.kill(signal.SIGKILL)
     world.wait(lambda: world.is_whole(**dict.fromkeys(names, 1)))
     world.wait(lambda: all(is_running(ours, name) for name in names))

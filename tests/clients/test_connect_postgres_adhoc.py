@@ -354,7 +354,7 @@ def test_a_file_may_have_signals(capture: Callable[..., Capture], tmp_path: Path
 def test_a_user_who_may_not_write_needs_no_marks(
     capture: Callable[..., Capture], server: Postgres, tmp_path: Path
 ) -> None:
-    """Nobody else writes: the log's end is told all the same."""
+    """Although nobody else writes, the end of the log is reported."""
     allow(["FileSignalChannel"])
     path = tmp_path / "signals"
     server.run("CREATE PUBLICATION dbz_publication FOR ALL TABLES", database=DATABASE)

@@ -1,6 +1,6 @@
-"""Snapshots that signals ask for, of Debezium's own connector beside ours: the events are the same.
+"""Snapshots that signals ask for: our connector and Debezium's write the same events.
 
-Each has a database of its own with the same rows, and hears the same signals.
+Each has its own database with the same rows, and gets the same signals.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def tell(server: Postgres, wait: Callable[[Callable[[list[Event]], bool]], objec
 
 
 def is_last(value: Any) -> bool:
-    """Whether it is the last row of a blocking snapshot."""
+    """Return whether it is the last row of a blocking snapshot."""
     source = value and value["payload"].get("source")
     return bool(source) and source["snapshot"] == "last"
 
@@ -125,7 +125,7 @@ def completed(events: list[Event]) -> int:
 
 
 def is_of_signals(event: Event) -> bool:
-    """Not of the first snapshot, which ours does not tell of."""
+    """Return False for notifications of the first snapshot, which ours does not send."""
     topic, _key, value, _headers = event
     return topic != NOTES or value["payload"]["aggregate_type"] == "Incremental Snapshot"
 

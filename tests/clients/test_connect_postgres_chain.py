@@ -1,4 +1,4 @@
-"""A table captured, through topics, to a table: equal, whatever is ended on the way."""
+"""A table captured to topics and written to another table: both are equal after crashes."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _slots(server: Postgres) -> list[tuple[Any, ...]]:
 def _drop(server: Postgres) -> None:
     for (name,) in _slots(server):
         active = f"SELECT 1 FROM pg_replication_slots WHERE slot_name = '{name}' AND active"
-        # Who was told to end may take a moment on a busy machine.
+        # On a busy machine a stopped reader may take a moment to end.
         wait_until(lambda: not server.run(active), f"the end of who reads {name}")  # noqa: B023
         server.run(f"SELECT pg_drop_replication_slot('{name}')")
     server.run(f"DROP DATABASE {DATABASE} WITH (FORCE)")

@@ -87,7 +87,7 @@ class Ours:
 
 
 def by_topic(events: Iterable[Event]) -> dict[str, list[Any]]:
-    """Key and what is told of transactions, of all that the log told."""
+    """Return by topic the keys and transaction fields of all events from the log."""
     topics: dict[str, list[Any]] = {}
     for topic, key, value, _headers in events:
         if value is None:

@@ -24,7 +24,7 @@ from support.connect.tasks import read_topic
 
 
 class Task:
-    """A task of a connector; each run of it is `started` anew, with nobody telling the last one."""
+    """A task of a connector; each run is `started` without notice to the previous one."""
 
     def __init__(self, kafka: Kafka) -> None:
         self._servers = kafka.bootstrap_servers

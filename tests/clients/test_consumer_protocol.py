@@ -1,6 +1,6 @@
 """Groups of the consumer protocol (KIP-848) with Kafka's own consumer and with librdkafka.
 
-What the Java steps see is what they see of Apache Kafka (`--barnabas-bootstrap`).
+The Java steps get the same results from Apache Kafka (`--barnabas-bootstrap`).
 """
 
 from __future__ import annotations

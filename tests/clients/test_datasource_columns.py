@@ -1,7 +1,7 @@
-"""A task's columns are in their topic once or not at all, whatever brokers answer or do not.
+"""A task's columns are written to their topic once or not at all, despite faults of brokers.
 
-Each fault is an answer of the protocol that our own producer has to understand: the table says what
-becomes of the transaction. With several nodes leaders and coordinators move for real.
+Each fault is an answer of the protocol that our own producer has to understand: the table has the
+outcome of the transaction. With several nodes leaders and coordinators really move.
 """
 
 from __future__ import annotations

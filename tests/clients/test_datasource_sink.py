@@ -60,7 +60,7 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(params=["barnabas", pytest.param("kafka", marks=pytest.mark.slow)])
 def brokers(kafka_bootstrap_servers: str, request: pytest.FixtureRequest) -> Iterator[Kafka]:
-    """A cluster of ours, and one of Apache Kafka's."""
+    """A cluster of Barnabas, and one of Apache Kafka."""
     is_ours = request.param == "barnabas"
     servers = kafka_bootstrap_servers if is_ours else request.getfixturevalue("apache")
     with Kafka(servers, request.node.name) as handle:

@@ -81,7 +81,7 @@ class Feed:
 
 
 def committed(servers: str, sent: int) -> Counter[str]:
-    """What a reader of committed records finds when the last record has come, and all others."""
+    """Return the committed records, read until the last one and all others have come."""
     settings = {"bootstrap.servers": servers, "group.id": "check", "enable.auto.commit": False}
     consumer = Consumer({**settings, "isolation.level": "read_committed"})
     consumer.assign([TopicPartition(SINK, n, OFFSET_BEGINNING) for n in range(PARTITIONS)])

@@ -65,7 +65,7 @@ def demo(directory: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.fixture(scope="module", autouse=True)
 def no_database_left() -> Iterator[None]:
-    """Where the tests run as root, PostgreSQL's user may not come to their directories."""
+    """If the tests run as root, PostgreSQL's user may not enter their directories."""
     yield
     for database in databases:
         shutil.rmtree(database, ignore_errors=True)

@@ -35,7 +35,7 @@ ENDS_EARLY = "Test848RegexBrokerResolves"
 """It stops reading at the second topic, which may be `__consumer_offsets` (an expression matches
 internal topics too), and demands two others: it fails now and then."""
 SETS_NO_TLS = "TestIssue769"
-"""It brings a dialer of its own, with which the client takes no TLS settings."""
+"""The test uses its own dialer, with which the client accepts no TLS settings."""
 LOGS_IN = Insertion(
     "github.com/twmb/franz-go",
     "pkg/kgo/helpers_test.go",
@@ -64,7 +64,7 @@ def chain() -> Path:
 
 
 def copy_in_transactions(program: Path, kafka: Kafka, *, is_consumer: bool) -> None:
-    """Two members of a group copy a topic; each record is there once, whatever was aborted."""
+    """Two members of a group copy a topic; each record appears once, despite aborts."""
     source, target = (kafka.topic(hint, partitions=PARTITIONS) for hint in ("in", "out"))
     kafka.produce(source, [(str(number), str(number)) for number in range(COPIED)])
     settings = {

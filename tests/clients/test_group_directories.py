@@ -1,7 +1,7 @@
 """A directory with live groups of the consumer protocol moves to Apache Kafka and back.
 
-The consumer lives on meanwhile: it is a member of the same group, with the same partitions, of
-whichever program serves the directory.
+The consumer keeps running: it is a member of the same group, with the same partitions, with either
+program that serves the directory.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ class Member:
         self.consumer.commit(asynchronous=False)
 
     def described(self) -> tuple[Any, ...]:
-        """What the group's description must keep.
+        """Return the parts of the group's description that must not change.
 
         Asked through a client of its own: librdkafka's may keep a request for a minute when the
-        coordinator was down while it was made.
+        coordinator was down when it was sent.
         """
         admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
         group = admin.describe_consumer_groups(["g"])["g"].result(TIMEOUT_S)

@@ -22,7 +22,7 @@ OTHERS_GROUP = "others"
 POLL_S = 0.05
 CONFIG = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    # What somebody was given belongs to nobody else, and all the rest to everybody.
+    # A resource with ACLs is open only to those they name; all others are open to everybody.
     "allow.everyone.if.no.acl.found": "true",
     "group.initial.rebalance.delay.ms": "0",
 }

@@ -216,7 +216,7 @@ def test_admin_of_groups(kafka: Kafka, step: Step, node_ids: list[int]) -> None:
         "describe absent": "GroupIdNotFoundException",
         "delete offsets": "done",
         "delete absent offsets": "GroupIdNotFoundException",
-        # What was committed lies past the end of the empty partitions.
+        # The committed offset is past the end of the empty partitions.
         "positions": [0],
         "alter live": "UnknownMemberIdException",
         "delete live offsets": "GroupSubscribedToTopicException",
@@ -280,7 +280,7 @@ def test_restart_under_load(java: JavaHost, tmp_path: Path, end: str) -> None:
     finally:
         node.stop()
     assert list(dict.fromkeys(values)) == [str(value) for value in range(2000)]
-    # What was read but not yet committed when the node went away may be read again.
+    # Records read but not yet committed when the node stopped may be read again.
     assert len(values) < 4000
 
 

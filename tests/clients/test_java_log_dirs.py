@@ -1,8 +1,8 @@
 """Kafka's tools move replicas between the directories of a node that is written and read.
 
-`kafka-reassign-partitions` with `log_dirs` asks for the moves and watches them, `kafka-log-dirs`
-shows how far they are; confluent-kafka's clients write, read and commit meanwhile, and what they
-were told is held against what is there.
+`kafka-reassign-partitions` with `log_dirs` requests the moves and watches them, `kafka-log-dirs`
+shows their progress. At the same time confluent-kafka's clients write, read and commit, and their
+results are compared with the content of the logs.
 """
 
 import json
@@ -57,7 +57,7 @@ class Tools:
         return self._java.run(name, *server, *arguments, exit_code=exit_code).lines
 
     def directories(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """What each directory holds of the topic, by directory and then by partition."""
+        """Return the topic's replicas, by directory and then by partition."""
         described = self._run("kafka-log-dirs", "--describe", "--topic-list", TOPIC)
         (broker,) = json.loads(described[-1])["brokers"]
         return {
@@ -98,7 +98,7 @@ class Tools:
         return "\n".join(self._run("kafka-reassign-partitions", *options, exit_code=exit_code))
 
     def verify(self, *more: str) -> str:
-        """How far the moves of the plan are."""
+        """Return the progress of the plan's moves."""
         plan = ("--reassignment-json-file", str(self._plan))
         return "\n".join(self._run("kafka-reassign-partitions", "--verify", *plan, *more))
 

@@ -1,6 +1,6 @@
 """Share groups (KIP-932) with Kafka's own share consumer.
 
-What the steps see is what they see of Apache Kafka (`--barnabas-bootstrap`).
+The steps get the same results from Apache Kafka (`--barnabas-bootstrap`).
 """
 
 from __future__ import annotations

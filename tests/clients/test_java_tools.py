@@ -442,7 +442,7 @@ def test_static_member_returns_without_a_rebalance(
 def test_groups_survive_members_that_come_and_go(
     java: JavaHost, kafka: Kafka, tool: Tool, quick: Path, assignor: str, seed: int
 ) -> None:
-    """Whoever is there at the end has read everything; commits never go back."""
+    """In the end everything has been read; commits never go back."""
     random = Random(seed)
     topic, group = kafka.topic(partitions=8), kafka.name("group")
     total = 6000
@@ -592,7 +592,7 @@ def test_cluster_describes_itself(tool: Tool, node_ids: list[int]) -> None:
 
 
 def test_api_versions_are_those_of_kafka(kafka: Kafka, tool: Tool, node_ids: list[int]) -> None:
-    """What is served is served in all of Kafka's versions, and usable."""
+    """Each API is served in all of Kafka's versions, and usable."""
     lines = tool("kafka-broker-api-versions").lines
     if len(node_ids) == 1:
         assert lines[0].startswith(f"{kafka.bootstrap_servers} (id: 1 rack: null isFenced: false)")
@@ -655,7 +655,7 @@ def _fields(line: str) -> dict[str, str]:
 
 
 def _configs(result: ToolResult) -> dict[str, str]:
-    """What kafka-configs shows, by name."""
+    """Return the configs that kafka-configs shows, by name."""
     found = re.findall(r"^  (\S+)=(.*) sensitive=(?:true|false) ", result.out, re.MULTILINE)
     return dict(found)
 
@@ -692,7 +692,7 @@ def _partitions(event: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _commits(run: ToolRun, partition: int) -> list[int]:
-    """What a verifiable consumer committed of a partition between two assignments of it."""
+    """Return the offsets that a verifiable consumer committed between two assignments."""
     return [
         entry["offset"]
         for event in run.json_lines()

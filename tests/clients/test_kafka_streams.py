@@ -1,4 +1,4 @@
-"""A Kafka Streams application on a real node: totals exact, whatever is killed.
+"""A Kafka Streams application on a real node: its totals are exact, even after kills.
 
 `java/streams/ChargingApp.java` counts charging sessions by station, exactly once, through a
 repartition topic and a store with a changelog. Two instances share the work; one of them is killed
@@ -111,7 +111,7 @@ class Instance:
             )
 
     def says(self, line: str) -> bool:
-        """Whether the process has printed `line` since it was started."""
+        """Return whether the process has printed `line` since it was started."""
         assert self._process is not None
         text = self._output.read_text()
         assert self._process.poll() is None or line in text, text[-4000:]
@@ -180,11 +180,11 @@ class Charging:
 
     @property
     def count(self) -> int:
-        """How many sessions were written."""
+        """Number of sessions that were written."""
         return sum(count for count, _ in self.totals.values())
 
     def read(self) -> int:
-        """Read what has come out meanwhile; returns how much there is in all."""
+        """Read new results; return the number of all results so far."""
         got = self._runner.run(self._reader.getmany(timeout_ms=200, max_records=500))
         for records in got.values():
             for record in records:
@@ -193,7 +193,7 @@ class Charging:
         return sum(map(len, self.seen.values()))
 
     def has_come(self, sessions: int) -> bool:
-        """Whether that many results are out."""
+        """Read, and return whether there are that many results."""
         return self.read() >= sessions
 
     def check(self) -> None:
@@ -278,7 +278,7 @@ def test_streams_protocol(
 
 
 def check_tool(charging: Charging, last: Instance, java: JavaHost) -> None:
-    """What kafka-streams-groups shows of a group with one member, and does to it."""
+    """Check kafka-streams-groups on a group with one member: lists, descriptions, changes."""
     name = charging.application
 
     def result(action: str, *arguments: str) -> ToolResult:
@@ -327,7 +327,7 @@ def test_classic_protocol(servers: str, start: Callable[[str, str], Started]) ->
 def test_nodes_are_killed_too(
     protocol: str, tmp_path: Path, start: Callable[[str, str], Started]
 ) -> None:
-    """Each of three nodes in turn, and with it whatever it coordinates and leads."""
+    """Kill each of three nodes in turn, with the groups and partitions that it serves."""
     with processes(tmp_path / "nodes", 3, EAGER | QUICK) as cluster:
         charging, first, second = start(cluster.bootstrap_servers, protocol)
 

@@ -61,7 +61,7 @@ def directory_id(node: ClusterNode) -> str:
 
 
 def name_bootstrap_servers(node: ClusterNode) -> None:
-    """What is to be done with each configuration after the upgrade."""
+    """Change a node's configuration as the upgrade requires: from voters to bootstrap servers."""
     settings = node.properties.read_text()
     voters = re.search(r"^controller\.quorum\.voters=(.+)$", settings, re.MULTILINE)
     assert voters is not None

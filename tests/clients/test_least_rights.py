@@ -144,7 +144,7 @@ def copy_one(node: SecuredNode, names: dict[str, str]) -> None:
 
 
 def written(node: SecuredNode, topic: str) -> int:
-    """How many records a topic has that count."""
+    """Return the number of a topic's committed records."""
     consumer = reader(node, "admin", "nobody", **{"isolation.level": "read_committed"})
     consumer.assign([TopicPartition(topic, 0, 0)])
     found = consumer.consume(10, 1)

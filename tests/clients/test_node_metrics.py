@@ -71,7 +71,7 @@ NOT_ON_ONE_NODE = {
     "barnabas_quorum_replica_fetch_age_seconds",
     "kafka_server_fetcherlagmetrics_consumerlag",
 }
-"""Families that tell of other nodes."""
+"""Families about other nodes."""
 NOT_WITHOUT_CAUSE = {
     "barnabas_share_partitions",
     "barnabas_share_records_in_flight",

@@ -31,7 +31,7 @@ pytestmark = [
 
 
 class Page:
-    """The page's texts with a server, ports and a directory of the test in place of its own."""
+    """The page's commands and files, with the test's server, ports and directory."""
 
     def __init__(self, server: Postgres, directory: Path) -> None:
         self.server, self.directory = server, directory

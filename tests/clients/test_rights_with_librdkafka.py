@@ -1,4 +1,4 @@
-"""librdkafka is told which right it lacks; the same producer or consumer goes on once it has it."""
+"""librdkafka reports which right it lacks; the same client continues once it has the right."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def alter(admin: AdminClient, *changes: Any) -> None:
 
 
 def logs_in(config: dict[str, Any]) -> bool:
-    """Whether a client is let in."""
+    """Return whether a client can log in."""
     errors: list[KafkaError] = []
     client = Producer(config | {"error_cb": errors.append})
     client.produce("logins", b"")

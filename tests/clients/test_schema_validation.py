@@ -75,7 +75,7 @@ def test_schemas_that_are_registered_later(kafka: Kafka, registry: FakeRegistry)
 
 
 def test_a_registry_that_fails_for_a_while(kafka: Kafka, registry: FakeRegistry) -> None:
-    """The producer's requests time out meanwhile, and it sends them again."""
+    """Until then the producer's requests time out, and it retries them."""
     topic = kafka.topic(config=VALUES)
     registry.register(30, f"{topic}-value")
     producer = kafka.producer(request_timeout_ms=1000, enable_idempotence=True)
@@ -127,7 +127,7 @@ def test_transactions(kafka: Kafka, registry: FakeRegistry) -> None:
     producer.abort_transaction(PATIENCE_S)
     producer.begin_transaction()
     while send(producer, topic, good + b"3") != [0]:
-        # librdkafka gives up the next one as well, for whatever reason a record is invalid.
+        # librdkafka gives up the next one as well, for any reason that makes a record invalid.
         producer.abort_transaction(PATIENCE_S)
         producer.begin_transaction()
     producer.commit_transaction(PATIENCE_S)

@@ -32,7 +32,7 @@ def ask_registry(kafka: Kafka, **keys: str) -> None:
 
 
 def send(kafka: Kafka, topic: str, value: bytes) -> list[KafkaError | None]:
-    """What became of one record, which a broker that does not know the schema makes wait."""
+    """Send one record, which waits while the broker does not know the schema; return errors."""
     done: list[KafkaError | None] = []
     producer = kafka.producer(request_timeout_ms=1000)
     producer.produce(topic, value, on_delivery=lambda error, _: done.append(error))

@@ -22,7 +22,7 @@ NODES = ("1", "2", "3")
 
 
 class Page:
-    """The page's texts with this machine's addresses, directories and ids in place of its own."""
+    """The page's commands and files, with this machine's addresses, directories and ids."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -55,7 +55,7 @@ class Page:
         return done.stdout
 
     def make_home(self, node: str) -> None:
-        """What the page copies and writes to a machine."""
+        """Create a node's directory with the files that the page copies and writes to it."""
         home = self.directory / f"node-{node}"
         home.mkdir()
         shutil.copy(self.directory / "certificates" / "ca.pem", home)

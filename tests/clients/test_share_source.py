@@ -237,7 +237,7 @@ def test_an_acknowledgement_whose_answer_is_lost_is_neither_repeated_nor_waited_
 
 
 def test_a_plan_made_before_the_position_is_known_leaves_nothing_out(world: World) -> None:
-    """As Spark asks with Trigger.AvailableNow. What was not acknowledged comes again."""
+    """The order of Spark's calls with Trigger.AvailableNow. Unacknowledged records come again."""
     world.produce(10)
     first = world.query()
     wait_until(lambda: first.step() == 10, "a batch")

@@ -114,7 +114,7 @@ def test_a_query_copies_a_stream(spark: SparkSession, node: SecuredNode, tmp_pat
 
 @pytest.mark.parametrize("topic", ["there", "not-there"])
 def test_it_is_told_what_it_may_not(spark: SparkSession, node: SecuredNode, topic: str) -> None:
-    """Whether the topic is there it is not told."""
+    """The error does not reveal whether the topic exists."""
     if topic == "there":
         topic_of(node, topic)
     client = options(node.java("alice"), node.servers())

@@ -49,7 +49,7 @@ def metrics(server: SqlServer) -> dict[str, float]:
 
 
 def is_taken(server: SqlServer, text: str) -> bool:
-    """Whether the server takes a statement; what it refuses it refuses as ksqlDB does."""
+    """Return whether the server takes a statement; what it refuses it refuses as ksqlDB does."""
     answer = server.client.post("/ksql", json={"ksql": text})
     return answer.status_code == 200 or not answer.json()["message"]
 
@@ -102,7 +102,7 @@ def test_queries_outlive_their_broker_and_their_topic(node: NodeProcess) -> None
         wait_until(lambda: metrics(server)["ksql_query_consumer_lag"] == 0, "the lag's end")
 
         node.kill()
-        # Whoever asks for figures need not wait for brokers.
+        # A request for metrics does not wait for brokers.
         assert metrics(server)["ksql_liveness_indicator"] == 1
         node.start()
         wait_until(lambda: is_taken(server, "INSERT INTO charges VALUES ('a', 1);"), "an insert")
@@ -121,7 +121,7 @@ def test_queries_outlive_their_broker_and_their_topic(node: NodeProcess) -> None
 
         admin.create_topics([NewTopic("charges", 2, 1)])["charges"].result(PATIENCE_S)
         wait_until(lambda: query(server)["state"] == "RUNNING", "the query's return")
-        # The state was of the old topic's records; the new one begins anew.
+        # The state held the old topic's records; that of the new topic starts empty.
         server.ksql("INSERT INTO charges VALUES ('c', 5);")
         server.wait_for_rows("SELECT * FROM energy WHERE station = 'c';", [["c", 5]])
         assert json.loads(server.client.get("/healthcheck").text)["isHealthy"] is True

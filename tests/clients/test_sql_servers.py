@@ -65,7 +65,7 @@ def owners(server: SqlServer) -> dict[str, list[str]]:
 
 
 def are_shared(owners: dict[str, list[str]]) -> bool:
-    """Whether each query has one owner, and all have others."""
+    """Return whether each query has one owner, and no two have the same."""
     hosts = [host for found in owners.values() for host in found]
     return len(hosts) == len(set(hosts)) == len(owners)
 
@@ -199,7 +199,7 @@ def test_statements_work_at_any_server(
 
 
 def lag(server: SqlServer, query_id: str) -> list[int]:
-    """How far behind each server says the table of a query is, at most."""
+    """Return the largest lag of a query's table, as each server reports it."""
     status = server.client.get("/clusterStatus").json()["clusterStatus"].values()
     lags = [one["hostStoreLags"]["stateStoreLags"].get(f"{query_id}#ENERGY") for one in status]
     return [

@@ -45,7 +45,7 @@ def documents(server: SqlServer, statement: str) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def script(server: SqlServer, tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """What the shell shows for the script."""
+    """The shell's result for the script."""
     path: Path = tmp_path_factory.mktemp("shell") / "script.sql"
     path.write_text(SCRIPT)
     result = sql(server, "-f", str(path), "--define", f"topic=charges-{server.suffix}")

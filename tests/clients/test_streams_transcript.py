@@ -234,7 +234,7 @@ class Script:
 
 
 def refusals(script: Script) -> None:
-    """What each of the programs refuses, and in which words."""
+    """Invalid requests, and the error messages of each program."""
     regex = subtopology("0", sources=["in"])
     regex.source_topic_regex = ["i.*"]
     sized = subtopology("0", sources=["in"])
@@ -362,7 +362,7 @@ def create(script: Script, name: str, partitions: int) -> None:
 
 
 def exists(script: Script, *names: str) -> None:
-    """Wait until the node tells of topics."""
+    """Wait until the node lists the topics."""
     admin = AdminClient({"bootstrap.servers": script.servers})
     wait_until(lambda: admin.list_topics(timeout=10).topics.keys() >= set(names), "topics")
 

@@ -194,7 +194,7 @@ def test_librdkafka_logs_in_again_before_its_token_ends(
 ) -> None:
     """The same connection goes on when its first token has ended (KIP-368).
 
-    The client is told half the life of a token. It logs in again for a new token and once more
+    The client is given half the lifetime of a token. It logs in again for a new token and once more
     when its session is about to end, and twice in a second is too often, as in Kafka.
     """
     issued: list[float] = []

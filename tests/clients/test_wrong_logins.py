@@ -45,7 +45,7 @@ CASES: dict[str, tuple[str, dict[str, str]]] = {
     "no-certificate": ("MUTUAL", {"protocol": "SSL"}),
 }
 HUNG_UP = "it closed the connection during the TLS handshake"
-"""What aiokafka does without an alert."""
+"""aiokafka's report if it gets no alert."""
 NEW_LINES = {
     "password": ("Invalid username or password",),
     "scram-password": ("no such user, or another password",),
@@ -97,7 +97,7 @@ class Wrong:
         return ssl.create_default_context(cafile=self.ca) if "SSL" in self.protocol else None
 
     def python(self) -> dict[str, Any]:
-        """What aiokafka and kafka-python share."""
+        """The settings that aiokafka and kafka-python share."""
         settings: dict[str, Any] = {
             "bootstrap_servers": self.servers,
             "security_protocol": self.protocol,

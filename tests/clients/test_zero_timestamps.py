@@ -1,4 +1,4 @@
-"""Records with the timestamp 0 keep it, whoever writes them, and their place among the others."""
+"""Records with the timestamp 0 keep it, with every writer, and keep their partition and order."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Case:
 
     @property
     def title(self) -> str:
-        """What a report calls it."""
+        """The case's name in reports."""
         return f"{self.file}: {self.name}"
 
     @property
@@ -34,7 +34,7 @@ class Case:
 
     @property
     def error(self) -> str | None:
-        """What the message of the expected error holds; None where none is expected."""
+        """Part of the expected error's message; None if no error is expected."""
         expected = self.content.get("expectedException")
         return None if expected is None else str(expected.get("message", ""))
 

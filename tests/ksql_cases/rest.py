@@ -112,7 +112,7 @@ class RestWorld:
 
 
 async def run(case: Case, functions: dict[str, Function]) -> None:
-    """Run a case. Raises MismatchError, or whatever went wrong."""
+    """Run a case. Raises MismatchError, or the error that occurred."""
     world = RestWorld(case, functions)
     try:
         async with asyncio.timeout(_TIMEOUT_S):

@@ -13,24 +13,24 @@ from support.sql_test_functions import all_functions
 
 @dataclass
 class Outcomes:
-    """What became of cases, by the name of their file."""
+    """The outcomes of cases, by the name of their file."""
 
     passed: Counter[str] = field(default_factory=Counter)
     failed: dict[str, list[tuple[Case, Exception]]] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
-        """How many cases were run."""
+        """Number of cases that were run."""
         return self.passed.total() + sum(map(len, self.failed.values()))
 
     @property
     def passed_percent(self) -> float:
-        """How many of all cases passed."""
+        """Percentage of all cases that passed."""
         return 100 * self.passed.total() / max(1, self.total)
 
 
 def run_all(cases: Iterable[Case], *, as_columns: bool = False) -> Outcomes:
-    """Run every case, whatever the others do."""
+    """Run every case, even if others fail."""
     outcomes = Outcomes()
     for case in cases:
         try:

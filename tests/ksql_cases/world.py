@@ -20,7 +20,7 @@ from ksql_cases.columns import ColumnDriver
 
 
 def run(case: Case, functions: Mapping[str, Function], *, as_columns: bool = False) -> None:
-    """Run a case, record by record or as columns. Raises MismatchError, or whatever went wrong."""
+    """Run a case, by records or as columns. Raises MismatchError, or the error that occurred."""
     world = World(functions, dict(case.content.get("properties", {})))
     if case.error is not None:
         _run_to_error(case, world, as_columns=as_columns)

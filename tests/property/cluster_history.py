@@ -68,7 +68,7 @@ Key = tuple[Uuid, int]
 
 
 class Target(NamedTuple):
-    """What replicas were asked for, and whether all of them must be in sync to be done."""
+    """The requested replicas of a partition; a move ends when all of them are in sync."""
 
     replicas: tuple[int, ...]
     is_move: bool
@@ -319,7 +319,7 @@ class ClusterHistory(RuleBasedStateMachine):
             original = set(partition.replicas) - set(partition.adding)
             is_move = set(replicas) != original
             self.targets[(topic.id, number)] = Target(tuple(replicas), is_move)
-        # Who waits for a leader may now have another that lives: left to the next round.
+        # A partition without a leader may now have a live replica: left to the next round.
         decision = elect_unclean_leaders(self.state())
         self.append(decision.records if decision else [])
 
@@ -433,7 +433,7 @@ class ClusterHistory(RuleBasedStateMachine):
 
     @invariant()
     def nobody_waits_who_would_rather_lose(self) -> None:
-        """Where unclean elections are allowed, a live replica is enough to have a leader."""
+        """If unclean elections are allowed, one live replica is enough to have a leader."""
         assert elect_unclean_leaders(self.state()) is None
 
     @invariant()

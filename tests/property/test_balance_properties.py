@@ -1,4 +1,4 @@
-"""What holds for every plan, whatever the cluster."""
+"""Properties of every balancing plan, for random clusters."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def after(partitions: list[Partition], moves: list[Move]) -> list[tuple[int, ...
 
 
 def check_sound(brokers: list[Broker], partitions: list[Partition], moves: list[Move]) -> None:
-    """What no plan may break."""
+    """Check the rules that every plan must keep."""
     standing = {broker.id: broker.standing for broker in brokers}
     assert len({(move.topic, move.index) for move in moves}) == len(moves)
     for partition, placed in zip(partitions, after(partitions, moves), strict=True):

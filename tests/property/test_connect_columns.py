@@ -96,7 +96,7 @@ def worker(key: Told, value: Told) -> dict[str, str]:
 
 
 def both_ways(run: Callable[[], Told]) -> tuple[Told, Told]:
-    """What comes of a run with columns, and of one without."""
+    """Return the results of a run with columns, and of one without."""
     with patch("time.time_ns", lambda: NOW_NS):
         at_once = run()
         with patch.object(chain, "_PURE", ()):

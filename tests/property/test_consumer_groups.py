@@ -1,10 +1,9 @@
-"""Consumer groups under random members: who come, go, freeze, change their minds, and commit.
+"""Consumer groups with random members that join, leave, freeze, change subscriptions and commit.
 
-Members of both protocols behave as clients do (`support/consumer_world.py`); the coordinator is
-moved and killed meanwhile. Checked after each step: no partition belongs to two members that the
-group knows in their current epochs. Checked when all is quiet: everyone has come to rest, each
-partition has exactly one owner, and shares differ by one at most. The same runs must find planted
-defects.
+Members of both protocols behave as clients do (`support/consumer_world.py`), and the coordinator is
+moved and killed. Checked after each step: no partition belongs to two members that the group knows
+in their current epochs. Checked when all is quiet: all members are at rest, each partition has
+exactly one owner, and shares differ by one at most. The same runs must find planted defects.
 """
 
 import random
@@ -187,7 +186,7 @@ ALLOWED_COMMIT_ERRORS = (
 
 
 def topics_of(member: Member, names: set[str]) -> set[str]:
-    """What a member wants, of what there is."""
+    """Return the existing topics that a member subscribes to."""
     found = set(member.topics) & names
     if isinstance(member, ModernMember) and member.regex:
         found |= {name for name in names if name[0] in "ab" and matches(member.regex, name)}
@@ -195,7 +194,7 @@ def topics_of(member: Member, names: set[str]) -> set[str]:
 
 
 def matches(regex: str, name: str) -> bool:
-    """What the two regular expressions of these runs mean."""
+    """Return whether a name matches, for the two regular expressions of these runs."""
     return name in ("a", "b") if regex == "a|b" else True
 
 

@@ -151,7 +151,7 @@ class GroupsUnderTrouble(RuleBasedStateMachine):
 
 
 def _is_on_record(group: ClassicGroup) -> bool:
-    """Whether memory and log say the same, as they do outside rebalances."""
+    """Return whether memory and log say the same, as they do outside rebalances."""
     if group.state is GroupState.STABLE:
         return all(member.join_waiter is None for member in group.members.values())
     return group.state is GroupState.EMPTY

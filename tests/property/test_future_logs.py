@@ -1,9 +1,9 @@
 """Moving a log to another directory, against a list: random operations, and an end at any write.
 
-The model is what was appended and not truncated, by offset. Whatever the move has come to when the
-process is killed, or the power goes, the log that is there after the next start holds what was
-flushed, and after that only what was appended there once; after a kill, all of it. The move goes
-on from what is found, and ends.
+The model holds the records appended and not truncated, by offset. The process may be killed, or the
+power may fail, at any point of the move. The log after the next start then has all flushed records,
+followed only by records that were appended there; after a kill it has all of them. The move
+continues from the files it finds, and ends.
 """
 
 from random import Random
@@ -140,7 +140,7 @@ class Moving:
             self.random.choice(actions)()
 
     def to_the_end(self) -> None:
-        """Where the process is to end before all of this is done."""
+        """Run all steps, unless the process is to end before."""
         self.go(STEPS)
         self.finish()
         self.append()
@@ -185,7 +185,7 @@ class Moving:
         if future is not None and future.log_dir == log.log_dir:
             self.logs.futures.delete(PARTITION)  # of a rename the power cut has left both names
         end = log.log_end_offset
-        # How far the start had been raised is as well known as the last checkpoint.
+        # The log start is known as of the last checkpoint.
         assert log.log_start_offset <= self.start
         assert end >= self.flushed
         if is_kill and not self.is_truncating:

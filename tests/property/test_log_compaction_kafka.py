@@ -74,7 +74,7 @@ def kafka() -> Iterator[Clean]:
 
 @dataclass
 class World:
-    """A log of ours that producers write to at random."""
+    """Our log, to which producers write at random."""
 
     root: Path
     random: Random

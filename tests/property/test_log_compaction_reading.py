@@ -197,7 +197,7 @@ def _clean_plainly(data: bytes, job: CleanJob) -> bytes:
     for record in records:
         assert record.key is not None
         if not offset_map.put_all([record.key], [record.offset], len(record.key)):
-            # Where a batch was taken in whole, what follows it starts the gap.
+            # If a batch was taken as a whole, the gap starts after it.
             offset_map.latest_offset = record.offset - 1
             break
     plain = BatchFilter(

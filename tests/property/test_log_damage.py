@@ -238,7 +238,7 @@ def joined(result: ReadResult | DeferredRead) -> bytes:
 
 
 def check_look_ups(bench: LogBench, max_bytes: int) -> None:
-    """What is found for each offset is what was written there, or an error."""
+    """Check that a read of each offset gives the record written there, or an error."""
     log = bench.log
     for offset in range(log.log_start_offset, log.log_end_offset):
         log.read_hints.clear()
@@ -270,10 +270,10 @@ def check_follower(bench: LogBench, max_bytes: int) -> None:
     else:
         raise AssertionError("a follower fetches for ever")
     if replica.log.log_end_offset > log.log_end_offset:
-        return  # by the last batch of all, which ends a range: it is told so, and goes back
+        return  # by the last batch of all, which ends a range: the answer says so, and it goes back
     records = [(record.offset, int(record.value or b"")) for record in read_records(replica.log)]
     assert all(offset == written_at for offset, written_at in records)
-    if log.gap_offset is None:  # what was cut off and told of
+    if log.gap_offset is None:  # what was cut off and reported
         assert len(records) == replica.log.log_end_offset - log.log_start_offset
 
 

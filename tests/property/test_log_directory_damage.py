@@ -1,7 +1,7 @@
-"""A log directory in which one of its own files was damaged: every log opens, with every record.
+"""A log directory with a damaged file of its own: every log opens, with every record.
 
-Checkpoints, the marker of a clean end and meta.properties have no checksum. A digit that became
-another is believed where nothing contradicts it; what no log can have is not.
+Checkpoints, the marker of a clean shutdown and meta.properties have no checksum. A changed digit is
+accepted if nothing contradicts it; a value that no log can have is not.
 """
 
 from hypothesis import HealthCheck, given, settings

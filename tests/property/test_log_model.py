@@ -153,7 +153,7 @@ class LogMachine(RuleBasedStateMachine):
         self.end = log.log_end_offset
         self.batches = [batch for batch in self.batches if batch[0] + len(batch[1]) <= self.end]
         self._check_start()
-        # What recovery found is not flushed, and a second cut may take it.
+        # Records that recovery found are not flushed, and a second power cut may take them.
 
     def _check_start(self) -> None:
         """Deleted records may come back if the start was not checkpointed, and none else go."""

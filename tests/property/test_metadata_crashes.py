@@ -1,7 +1,7 @@
-"""Power cuts under a metadata node: what was answered is there, whatever else was lost.
+"""Power cuts of a metadata node: acknowledged changes survive, even if other writes are lost.
 
-Each seed runs a node on a disk that loses unsynced writes, with requests under way when the power
-goes, several times over. Snapshots are written and old log is dropped all the while.
+Each seed runs a node on a disk that loses unsynced writes, with several power cuts during requests.
+Snapshots are written and old log segments are deleted at the same time.
 """
 
 import asyncio

@@ -105,7 +105,7 @@ def test_it_is_read_as_it_was_written_or_refused(damages: list[tuple[int, str, i
 
 
 def begin(disk: FakeDisk) -> None:
-    """What a node does."""
+    """Open the log and its snapshots as a node does."""
     snapshots = list_snapshots(disk, DIRECTORY)
     log, _ = open_log(
         LogDirectory(ROOT, disk, ManualClock(NOW_MS)),

@@ -1,4 +1,4 @@
-"""What is noted of schemas in steps is judged as the whole batch is."""
+"""Schemas named in a batch: a check in steps gives the same verdict as one of the whole batch."""
 
 import asyncio
 

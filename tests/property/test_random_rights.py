@@ -64,7 +64,7 @@ def shared() -> Iterator[RightsWorld]:
 
 
 class Model:
-    """One client with one connection and one fetch session, and what may become of its requests."""
+    """One client with one connection and one fetch session, and the allowed results of requests."""
 
     def __init__(self, world: RightsWorld, seed: int) -> None:
         self.world = world
@@ -75,7 +75,7 @@ class Model:
         world.rights.set(*self.random.sample(RIGHTS, len(RIGHTS) // 2))
 
     def real_bounds(self) -> dict[str, tuple[int, int]]:
-        """Where the topics' logs begin and end."""
+        """Return the start and end offsets of the topics' logs."""
         state = self.world.state()
         return {topic: state[f"{topic}-0"] for topic in TOPICS}
 

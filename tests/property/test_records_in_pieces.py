@@ -1,4 +1,4 @@
-"""The check of a batch in steps says what the check at once says, whatever the batch holds."""
+"""The check of a batch in steps gives the same result as the check at once, for any content."""
 
 import pytest
 from hypothesis import example, given, settings

@@ -72,7 +72,7 @@ def test_other_libraries_read_what_we_write(records: list[Record], codec: Codec)
     data = bytes(encode_batch(records, base_offset=40, codec=codec))
     libraries = [MemoryRecords, OtherMemoryRecords]
     if codec is Codec.SNAPPY:
-        libraries.pop()  # kafka-python wants a package of its own for it
+        libraries.pop()  # kafka-python needs a separate package for it
     for library in libraries:
         batch: Any = library(data).next_batch()
         assert batch.validate_crc()

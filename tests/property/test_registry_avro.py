@@ -1,8 +1,8 @@
-"""What holds for every Avro schema, and for every text.
+"""Properties of random Avro schemas and texts: parsing, canonical forms and compatibility.
 
-A reader that we judge compatible really reads what the writer wrote. The reading is done by two
-libraries that others wrote from the specification: `fastavro`, and where it fails, as on some
-unions that name a record (TypeError, 1.13), Apache's `avro`.
+A reader that we judge compatible really reads the writer's data. The reading is done by two
+independent libraries: `fastavro`, and where it fails, as on some unions that name a record
+(TypeError, 1.13), Apache's `avro`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A registry through random decisions: nothing forks, nothing comes back, replay is exact.
 
 After each decision its records, written to bytes and read again, are replayed into a second
-state, which has to be equal to the first; so has a state from the compacted topic, as a registry
-has it that starts anew. A state copied before the decision must not have changed.
+state, which must equal the first. So must the state that a restarted registry builds from the
+compacted topic. A state copied before the decision must not have changed.
 """
 
 from contextlib import suppress
@@ -159,7 +159,7 @@ class Histories(RuleBasedStateMachine):
             and (subject, version) in self.id_of_version
         )
         if free or gone:
-            return  # whoever imports may bring back what was deleted for good
+            return  # an import may bring back a version that was deleted for good
         request = SchemaRequest(text(*fields), id=schema_id, version=version)
         value = self.do(register, subject, request)
         if value is not None:

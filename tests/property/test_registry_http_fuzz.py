@@ -1,4 +1,4 @@
-"""Whatever is asked, the registry answers JSON with a code below 500."""
+"""Random requests: the registry always answers JSON with a status below 500."""
 
 import asyncio
 import json

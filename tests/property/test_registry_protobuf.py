@@ -38,7 +38,7 @@ def test_a_normal_form_has_itself_as_its_own(file: File) -> None:
 
 
 def use(text: str) -> None:
-    """Whatever the text is, nothing but a SchemaFault comes of it."""
+    """Use a text as a schema; only SchemaFault may be raised."""
     for is_new in (False, True):
         try:
             schema = FORMAT.parse(text, is_new=is_new)
@@ -219,7 +219,7 @@ def plain(value: Any) -> Any:
 
 
 def converted(value: Any, type_name: str) -> Any:
-    """What a reader of this type makes of a value, by the rules of the wire format."""
+    """Return a value as a reader of this type sees it, by the rules of the wire format."""
     if type_name == "bool":
         return bool(value)
     if type_name in INTEGERS:

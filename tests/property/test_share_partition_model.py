@@ -31,7 +31,7 @@ DONE = (int(RecordState.ACKNOWLEDGED), int(RecordState.ARCHIVED))
 
 @dataclass
 class Truth:
-    """What is so of one offset."""
+    """The true state of one offset."""
 
     holder: str = ""
     until_ms: int = 0
@@ -197,7 +197,7 @@ class World:
         )
 
     def _keep(self, change: Change) -> None:
-        """What a share coordinator would have now."""
+        """Apply a change as a share coordinator would store it."""
         for batch in change.batches:
             for offset in range(batch.first_offset, batch.last_offset + 1):
                 self.kept[offset] = (batch.delivery_state, batch.delivery_count)

@@ -35,7 +35,7 @@ def batches(draw: st.DrawFn) -> list[StateBatch]:
 
 
 def lay(records: Records, changes: Sequence[StateBatch], start_offset: int) -> Records:
-    """What is known of each record, once `changes` are."""
+    """Return the state of each record after `changes`."""
     known = dict(records)
     for batch in changes:
         for offset in range(batch.first_offset, batch.last_offset + 1):

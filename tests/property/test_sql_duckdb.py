@@ -1,7 +1,7 @@
 """Windows and joins of SQL over streams, against DuckDB's batch computation of the same records.
 
 Both get the same random records, late and missing ones among them: the engine one by one, in order
-of arrival, DuckDB all at once. What the engine's result ends with must be what DuckDB computes.
+of arrival, DuckDB all at once. The engine's final result must equal DuckDB's.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Case:
     batch: str
     is_table: bool = True
     deletes: bool = False
-    """Whether a value of null is a record without value, which deletes a table's row."""
+    """True if null stands for a record without a value, which deletes a table's row."""
 
 
 AGGREGATES = "COUNT(*) AS c, COUNT(v) AS n, SUM(v) AS s, MIN(v) AS lo, MAX(v) AS hi"

@@ -74,7 +74,7 @@ def number(text: str) -> float:
 
 
 def agree(ours: Callable[[], str], theirs: str) -> bool:
-    """Whether both have the same value, or both none."""
+    """Return whether both have the same value, or both none."""
     try:
         return ours() == theirs
     except (JavaError, EvaluationError) as error:
@@ -82,7 +82,7 @@ def agree(ours: Callable[[], str], theirs: str) -> bool:
 
 
 def is_refused(regex: str, theirs: str) -> bool:
-    """Whether Java refuses a look-behind as too long, though it never matches."""
+    """Return whether Java refuses a look-behind as too long, though it never matches."""
     return theirs.startswith("error") and ("(?<=" in regex or "(?<!" in regex)
 
 

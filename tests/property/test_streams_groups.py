@@ -1,8 +1,8 @@
-"""Streams groups under random threads: that come, go, freeze, and commit; several per process.
+"""Streams groups with random threads that join, leave, freeze and commit; several per process.
 
-Threads behave as Kafka's do (`support/streams_world.py`); the coordinator is moved and killed
-meanwhile, topics grow, standby replicas are asked for. Checked after each step: no active task has
-two owners that the group knows in their current epochs, no process has a task twice, and the state
+Threads behave as Kafka's do (`support/streams_world.py`). The coordinator is moved and killed,
+topics grow, and standby replicas are requested. Checked after each step: no active task has two
+owners that the group knows in their current epochs, no process has a task twice, and the state
 after a move is the state before. Checked when all is quiet: every active task has exactly one
 owner, standbys are as many as there is room for, shares are level, and a thread that joins or
 leaves moves no more than its share. The same runs must find planted defects.

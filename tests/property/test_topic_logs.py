@@ -22,7 +22,7 @@ which = st.integers(0, 1)
 
 
 class Instance:
-    """A process with a log, which it opens anew after a restart."""
+    """A process with a log, which it opens again after a restart."""
 
     def __init__(self) -> None:
         self.taken: list[LogRecord] = []
@@ -47,7 +47,7 @@ class TopicLogs(RuleBasedStateMachine):
         self.history: dict[int, tuple[bytes | None, bytes | None]] = {}
         """All that was ever committed, by offset: compaction may take a record from who reads."""
         self.expected: list[tuple[int, bytes, bytes | None]] = []
-        """What logs have been promised to have written."""
+        """The records whose writes the logs acknowledged."""
 
     def teardown(self) -> None:
         for patch in self.patches:

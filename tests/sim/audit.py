@@ -118,7 +118,7 @@ async def fetch_once(
 
 
 def visible_records(answer: Any, offset: int) -> tuple[list[tuple[int, str]], int]:
-    """What a consumer with `read_committed` hands to its user, and where it reads on.
+    """Return the records that a `read_committed` consumer delivers, and its next offset.
 
     As Kafka's consumer does: a producer's records are left out from where a transaction that
     the answer names as aborted begins, up to its marker.

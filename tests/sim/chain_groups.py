@@ -1,4 +1,4 @@
-"""Groups whose members consume, transform and produce, each in transactions of its own."""
+"""Groups whose members consume, transform and produce, each in its own transactions."""
 
 import asyncio
 from dataclasses import replace
@@ -42,7 +42,7 @@ class ChainSimulation(GroupSimulation):
 
     async def _converge(self) -> None:
         await super()._converge()
-        # What nobody went on with is aborted when its time is up.
+        # Abandoned transactions are aborted after their timeout.
         await asyncio.sleep(3 * TIMEOUT_MS / 1000 + 5)
 
     async def _audit(self) -> None:

@@ -22,7 +22,7 @@ class PartitionView:
     """Value → the offsets at which it was polled, ascending by first sight."""
     polled_max: int = -1
     final: dict[int, str] = field(default_factory=dict)
-    """What the final read found."""
+    """The records of the final read."""
     sends: list[Send] = field(default_factory=list)
     polls: dict[tuple[str, int], list[Poll]] = field(default_factory=dict)
     """By consumer and run of positions."""
@@ -108,9 +108,9 @@ def unseen(history: History, views: Views) -> list[Anomaly]:
 
 
 def inconsistent_offsets(history: History, views: Views) -> list[Anomaly]:
-    """One offset that held two values, as answers and polls have it.
+    """Find offsets with two values in answers and polls.
 
-    What a producer without a durable acknowledgement was told may be overwritten.
+    A value that was not durably acknowledged may be overwritten.
     """
     found = []
     for topic_partition, of in views.items():
@@ -190,7 +190,7 @@ def nonmonotonic_polls(history: History, views: Views) -> list[Anomaly]:
 
 
 def nonmonotonic_sends(history: History, views: Views) -> list[Anomaly]:
-    """What one producer sent in order, in another order in the log."""
+    """Find records that are in the log in another order than their producer sent them."""
     found = []
     for topic_partition, of in views.items():
         last: dict[str, tuple[int, int]] = {}

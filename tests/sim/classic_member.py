@@ -90,7 +90,7 @@ class ClassicMember(Member):
         return response
 
     async def _refused(self, error: ErrorCode) -> None:
-        """What was asked in the group's name did not happen."""
+        """A request to the coordinator was refused: react to the error."""
         if await self.is_elsewhere(error):
             return
         if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):

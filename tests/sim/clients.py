@@ -1,7 +1,7 @@
-"""Simulated clients: what real ones do about metadata, retries, order and positions.
+"""Simulated clients: they treat metadata, retries, order and positions as real clients do.
 
-Each runs as a process of its own on a machine of its own, over the same simulated network as the
-nodes, and records what it did and saw.
+Each runs as a separate process on its own machine, over the same simulated network as the nodes,
+and records what it did and saw.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class Client:
         """(leader, its epoch); -1 for none."""
         self.is_stopping = False
         self.login: Login | None = None
-        """How it logs in to brokers, where they want that."""
+        """Its login to brokers, if they require one."""
         self._bootstrap = list(bootstrap)
         self._brokers: dict[int, tuple[str, int]] = {}
         self._peers: dict[tuple[str, int], Peer] = {}

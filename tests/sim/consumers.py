@@ -31,7 +31,7 @@ ASK_AGAIN = {
 
 @dataclass(slots=True)
 class Position:
-    """Where a consumer is in one partition."""
+    """A consumer's position in one partition."""
 
     next_offset: int = 0
     last_epoch: int = -1

@@ -30,7 +30,7 @@ async def wait_converged(
 
 
 def _missing(machines: list[Machine], partitions: list[TopicPartition]) -> Iterator[str]:
-    """What keeps the cluster from being whole."""
+    """Yield the reasons why the cluster is not whole."""
     for machine in machines:
         if not machine.is_serving:
             yield f"{machine} does not serve"

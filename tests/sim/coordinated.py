@@ -14,7 +14,7 @@ ELSEWHERE = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.REQUEST_TIMED_OUT,
 }
-"""The coordinator is to be looked for again. What was asked of it may have happened."""
+"""Errors after which the coordinator must be found again. The request may have taken effect."""
 
 
 class Coordinated:
@@ -45,7 +45,7 @@ class Coordinated:
         return None
 
     async def is_elsewhere(self, error: ErrorCode) -> bool:
-        """Whether an answer means that the coordinator is to be looked for; then waits a little."""
+        """Return whether the coordinator must be found again, after a short pause."""
         if error not in ELSEWHERE:
             return False
         self._coordinator = None

@@ -51,7 +51,7 @@ class SimDisk(FakeDisk):
         self.make_fast()
 
     def make_fast(self) -> None:
-        """Be as fast as ever."""
+        """Return to normal speed."""
         self.fsync_ms = FSYNC_MS
         self.write_stall_ms = 0.0
 
@@ -153,5 +153,5 @@ class SimDisk(FakeDisk):
 
 
 def io_error(path: str) -> OSError:
-    """What a broken medium says."""
+    """Return the error of a broken medium."""
     return OSError(errno.EIO, os.strerror(errno.EIO), path)

@@ -1,10 +1,10 @@
 """Transactions that read what others write, and write what others read.
 
-Each producer follows all partitions with `read_committed`, and goes on reading while a
-transaction of its own is open. Then nobody can have seen, directly or through others, something
-of a transaction that in its turn saw something of his: that is G1c, circular information flow
-(Adya, "Weak Consistency", 1999), as Jepsen's Kafka analyses look for it. Only what is read counts:
-in which order transactions wrote is free, as in Kafka, whose transactions are interleaved in a log.
+Each producer follows all partitions with `read_committed`, and keeps reading while its own
+transaction is open. Then no transaction may have seen, directly or through others, a record of one
+that in turn saw its own: that is G1c, circular information flow (Adya, "Weak Consistency", 1999),
+for which Jepsen's Kafka analyses look too. Only reads count: the order of writes is free, as in
+Kafka, whose transactions are interleaved in a log.
 """
 
 import asyncio
@@ -58,10 +58,10 @@ class ExchangeSimulation(TransactionalSimulation):
 
 
 def circular_reads(seen: dict[str, set[str]]) -> list[Anomaly]:
-    """G1c: transactions each of which saw something of the one before it, in a circle.
+    """Find G1c: a circle of transactions in which each saw a record of the previous one.
 
-    `seen` has, by committed transaction, those of which it saw something while it was open; what
-    is not committed, and what a transaction sees of itself, makes no circle.
+    `seen` has, by committed transaction, those whose records it saw while it was open.
+    Transactions that were not committed, and a transaction's own records, make no circle.
     """
     graph = {name: {one for one in others if one in seen} - {name} for name, others in seen.items()}
     try:

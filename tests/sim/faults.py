@@ -16,7 +16,7 @@ from sim.wire import Wire
 
 Repair = Callable[[], None]
 DOWN_S = 0.3
-"""How long a machine of a rolling restart stays down."""
+"""The time for which a machine stays down in a rolling restart."""
 
 
 class Nemesis:

@@ -1,7 +1,7 @@
 """Groups under faults: members come, go, freeze and die while nodes do.
 
 Plain producers fill the topics; one group of each protocol reads them. Members commit what they
-have read; whoever takes a partition over goes on from there. In the end, with all repaired, the
+have read; the next owner of a partition continues from there. In the end, with all repaired, the
 groups must reach the end of every partition by themselves.
 """
 
@@ -43,14 +43,14 @@ MEMBERS = {"classic": ClassicMember, "consumer": ConsumerMember}
 
 
 class Running(Protocol):
-    """A member, whatever kind of group it is in."""
+    """A member of any kind of group."""
 
     async def run(self) -> None:
         """Take part until its client is stopping."""
 
 
 class Slot:
-    """A place in a group: a member, and after it another one, each a process of its own."""
+    """A place in a group for one member after another, each a separate process."""
 
     def __init__(self, simulation: "GroupSimulation", name: str, group: GroupPlan) -> None:
         self.name = name
@@ -92,13 +92,13 @@ class Slot:
             self._simulation.loop.call_later(again_s, self.start)
 
     def ask_to_leave(self, again_s: float) -> None:
-        """Have the member say good-bye when it is done with what it does, and another one begin."""
+        """Let the member finish its work and leave the group; start another one after `again_s`."""
         if self._client is not None:
             self._again_s = again_s
             self._client.is_stopping = True
 
     def close(self) -> None:
-        """Have the member say good-bye, and nobody come after it."""
+        """Let the member leave the group, without a successor."""
         self._is_closed = True
         self.ask_to_leave(0)
 
@@ -115,7 +115,7 @@ class Slot:
             self._client.loop.continue_process(self._client.process)
 
     async def ended(self, within_s: float) -> bool:
-        """Whether the member ends in time."""
+        """Return whether the member ends in time."""
         if self._task is None:
             return True
         _, late = await asyncio.wait([self._task], timeout=within_s)
@@ -162,7 +162,7 @@ class GroupSimulation(Simulation):
         return MEMBERS[slot.group.protocol](client, slot.group, self.work(client, slot))
 
     def work(self, client: Client, slot: Slot) -> Work:
-        """What a member does with what it reads."""
+        """Return the work that a member does with its records."""
         return CommitNowAndThen()
 
     def new_client(self, name: str) -> Client:
@@ -290,7 +290,7 @@ class GroupSimulation(Simulation):
         await self._in(client, self._read_final(client))
 
     async def _read_final(self, client: Client) -> dict[str, dict[TopicPartition, int]]:
-        """What each group has committed in the end."""
+        """Return the final committed offsets of each group."""
         final = {}
         for group in self.groups:
             offsets = None
@@ -308,7 +308,7 @@ class GroupSimulation(Simulation):
 
 
 def group_properties(plan: Plan) -> dict[str, str]:
-    """What nodes need for groups in a run."""
+    """Return the properties of nodes for groups in a run."""
     random = Random(f"{plan.seed}/group properties")
     flushing = {"log.flush.interval.messages": "1"} if plan.flushes else {}
     return {

@@ -1,4 +1,4 @@
-"""What must hold inside the nodes at any time, looked at every few virtual milliseconds.
+"""Invariants inside the nodes, checked every few virtual milliseconds.
 
 Of the quorum: one leader in an epoch, epochs that never go back, not even over a crash, and the
 same committed batches at the same offsets everywhere. Of partitions: one leader in a leader
@@ -29,7 +29,7 @@ BatchMark = tuple[int, int, int]
 
 @dataclass(slots=True)
 class Committed:
-    """What was seen below the high watermark of some replica of one log."""
+    """The batches of one log that were below the high watermark of some replica."""
 
     batches: dict[int, tuple[BatchMark, str]] = field(default_factory=dict)
     """Base offset → the batch and who showed it first."""

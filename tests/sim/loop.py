@@ -3,8 +3,8 @@
 Time stands still while anything can run and then jumps to the next timer. Every callback belongs
 to the process in whose context it was scheduled (nodes and clients are processes, all in this one
 loop): what belongs to a killed process is dropped, what belongs to a stopped one waits until it
-goes on. Tasks of killed processes are kept until the end, so that the garbage collector does not
-run their `finally` blocks at a time of its own choosing.
+continues. Tasks of killed processes are kept until the end, so that the garbage collector does not
+run their `finally` blocks at arbitrary times.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class LivelockError(Exception):
 
 
 class Process:
-    """One incarnation of a node or client. `context` makes whatever runs in it its own."""
+    """One incarnation of a node or client. Callbacks scheduled in `context` belong to it."""
 
     __slots__ = ("context", "is_alive", "name", "number", "stalled", "stop_count")
 
@@ -38,7 +38,7 @@ class Process:
         self.is_alive = True
         self.stop_count = 0
         self.stalled: list[Handle] = []
-        """What is due while the process is stopped."""
+        """Callbacks that became due while the process is stopped."""
         self.context = Context()
         self.context.run(PROCESS.set, self)
 

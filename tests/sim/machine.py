@@ -46,9 +46,9 @@ class Machine:
         self.process: Process | None = None
         self.node: Node | None = None
         self.is_serving = False
-        """Whether `start` of the node has returned."""
+        """True if `start` of the node has returned."""
         self.is_wanted = True
-        """Whether a supervisor is to start the node again when it ends by itself."""
+        """True if a supervisor is to start the node again when it ends by itself."""
         self.has_disk = True
         self.disk_number = 0
         """Rises when the disk is replaced by an empty one."""
@@ -67,7 +67,7 @@ class Machine:
 
     @property
     def is_running(self) -> bool:
-        """Whether a process is there, serving or not."""
+        """True if a process exists, even if it does not serve."""
         return self.process is not None
 
     @property
@@ -76,13 +76,13 @@ class Machine:
 
     @property
     def leads_quorum(self) -> bool:
-        """Whether the node believes that it leads the metadata quorum."""
+        """True if the node believes that it leads the metadata quorum."""
         raft = None if self.node is None else self.node.metadata.raft
         return raft is not None and raft.is_leader
 
     @property
     def leads_partitions(self) -> bool:
-        """Whether the node believes that it leads some partition."""
+        """True if the node believes that it leads some partition."""
         replicas = self.replicas
         return replicas is not None and any(partition.is_leader for partition in replicas)
 
@@ -94,7 +94,7 @@ class Machine:
         return self.node.broker.replicas
 
     def leads(self, topic_partition: TopicPartition) -> bool:
-        """Whether the node believes that it leads this partition."""
+        """Return whether the node believes that it leads this partition."""
         replicas = self.replicas
         found = None if replicas is None else replicas.find(*topic_partition)
         return isinstance(found, Partition) and found.is_leader
@@ -153,7 +153,7 @@ class Machine:
             self.start()
 
     def kill(self) -> None:
-        """SIGKILL. What was written stays."""
+        """Kill the process with SIGKILL. Written data stays."""
         process = self.process
         if process is None:
             return

@@ -1,8 +1,8 @@
-"""A member of a group, as far as both protocols are alike: it has partitions, reads, commits.
+"""A member of a group, as far as both protocols agree: it has partitions, reads and commits.
 
-What it does with what it reads is its *work*: plain members commit offsets now and then, others
+The processing of its records is its *work*: plain members commit offsets now and then, others
 write to another topic and commit in the same transaction (`chains.py`). A member does one thing
-at a time, as a consumer does that is polled by one thread; when it is slow, others take over.
+at a time, like a consumer that one thread polls; when it is slow, others take over.
 """
 
 from collections.abc import Iterable
@@ -56,10 +56,10 @@ class GroupPlan:
 
 
 class Work(Protocol):
-    """What a member does with what it reads."""
+    """The processing of a member's records."""
 
     async def process(self, member: "Member", got: Got) -> None:
-        """Do it; positions are behind what was read."""
+        """Process records; positions are already after them."""
 
     async def at_rest(self, member: "Member") -> None:
         """Nothing is there to read, or partitions are about to be given up in order."""
@@ -78,7 +78,7 @@ class Member(Coordinated):
         self.reader.on_records = self._take
         self.tenures: dict[TopicPartition, Tenure] = {}
         self.committed: dict[TopicPartition, int] = {}
-        """What is known to be committed of the partitions that it has."""
+        """The known committed offsets of its partitions."""
         self.heartbeat_due_s = 0.0
         self._work = work
         self._got: Got = {}
@@ -219,7 +219,7 @@ class Member(Coordinated):
         await self.client.pause(0.0, 0.3)
 
     def uncommitted(self) -> dict[TopicPartition, int]:
-        """Where it is in partitions of which that is not committed."""
+        """Return its positions that are not committed."""
         return {
             partition: position.next_offset
             for partition, position in self.reader.positions.items()

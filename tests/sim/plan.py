@@ -17,7 +17,7 @@ class Fault:
     at_s: float
     kind: str
     lasts_s: float
-    """How long until it is repaired."""
+    """The time until it is repaired."""
 
     def __str__(self) -> str:
         return f"{self.at_s:.2f} s {self.kind} for {self.lasts_s:.2f} s"
@@ -42,7 +42,7 @@ class Plan:
     """`process.roles` by node id."""
     duration_s: float
     properties: dict[str, str]
-    """What all nodes have in common."""
+    """The properties that all nodes have in common."""
     topics: list[TopicPlan]
     faults: list[Fault]
     producers: int
@@ -51,9 +51,9 @@ class Plan:
     acks_one_share: float
     skews_ms: dict[int, int]
     is_dynamic: bool
-    """Whether the quorum's voters are in its log (KIP-853)."""
+    """True if the quorum's voters are in its log (KIP-853)."""
     flushes: bool
-    """Whether every append is forced to the medium before it is acknowledged."""
+    """True if every append is forced to the medium before it is acknowledged."""
     unlucky: int
     """The one node whose disk may lose data, unless every append is forced to it."""
     tail_bytes_max: int
@@ -65,13 +65,13 @@ class Plan:
 
     @property
     def is_durable(self) -> bool:
-        """Whether what `acks=all` acknowledged must survive the faults.
+        """True if records acknowledged with `acks=all` must survive the faults.
 
-        Kills, pauses and partitions, of however many, may never lose it, nor may power cuts
-        where every append is forced to the disk. What one disk loses is no excuse either as long
-        as two replicas had to have it and no other node ends uncleanly meanwhile (`draw_plan`
-        and the nemesis see to that): of two such nodes nothing tells which one has lost nothing,
-        and the last leader is believed (KIP-966).
+        Kills, pauses and partitions of any number of nodes may never lose them, nor may power cuts
+        if every append is forced to the disk. A disk that loses data is no excuse either, as long
+        as two replicas had to have it and no other node ends uncleanly at that time (`draw_plan`
+        and the nemesis make sure of that): of two such nodes it is unknown which one has lost
+        nothing, and the last leader is believed (KIP-966).
         """
         return self.flushes or len(self.brokers) > 1 or "power-loss" not in self.kinds
 
@@ -81,7 +81,7 @@ class Plan:
 
     @property
     def is_damaging(self) -> bool:
-        """Whether the unlucky node's disk loses something; then no other node ends uncleanly."""
+        """True if the unlucky node's disk loses something; then no other node ends uncleanly."""
         kinds = self.kinds
         return bool(kinds & DAMAGE) or ("power-loss" in kinds and not self.flushes)
 
@@ -130,7 +130,7 @@ FAULTS_OF_ONE = {
     "slow-links": 1,
     "client-partition": 1,
 }
-"""What can happen to a single node, and how often relative to each other."""
+"""Faults of a single node, with their relative weights."""
 FAULTS_OF_MANY = {
     "kill": 6,
     "chase": 3,
@@ -274,7 +274,7 @@ def node_properties(plan: Plan, node_id: int) -> dict[str, str]:
         listeners.append(f"CONTROLLER://{host}:{CONTROLLER_PORT}")
     return {
         **plan.properties,
-        # Without growth and jitter: whoever draws a time changes the course of every seed.
+        # Without growth and jitter: a random timeout would change the course of every seed.
         "socket.connection.setup.timeout.max.ms": "10000",
         "process.roles": roles,
         "node.id": str(node_id),

@@ -49,7 +49,7 @@ RETRIABLE = {
 
 @dataclass(frozen=True, slots=True)
 class ProducerOptions:
-    """How a producer behaves."""
+    """The behaviour of a producer."""
 
     acks: int = -1
     is_idempotent: bool = True
@@ -59,7 +59,7 @@ class ProducerOptions:
     batch_records_max: int = 4
     value_padding_max: int = 200
     is_durable: bool = True
-    """Whether what is acknowledged to it must survive the faults of this run."""
+    """True if its acknowledged records must survive the faults of this run."""
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class Producer:
 
 
 class Lane:
-    """What one producer sends to one partition."""
+    """Sends the batches of one producer to one partition."""
 
     def __init__(
         self, client: Client, topic_partition: TopicPartition, options: ProducerOptions
@@ -117,7 +117,7 @@ class Lane:
                 await self._send_waiting()
 
     async def _have_producer_id(self) -> bool:
-        """Whether batches may be sent; an idempotent producer needs an id first."""
+        """Return whether batches may be sent; an idempotent producer needs an id first."""
         if not self._options.is_idempotent or self._producer_id >= 0:
             return True
         try:
@@ -176,7 +176,7 @@ class Lane:
         for batch in self._waiting:
             batch.send.attempts += 1
             attempts.append(asyncio.ensure_future(peer.send(self._request(batch))))
-            # Each leaves before the next, whatever the connection's state.
+            # Each is sent before the next, in any state of the connection.
             await asyncio.sleep(0)
         results = await asyncio.gather(*attempts, return_exceptions=True)
         again: list[Batch] = []

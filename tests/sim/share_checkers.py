@@ -50,7 +50,7 @@ class View:
         return None
 
     def locks(self, record: Record, hold: Hold, delivery: ShareDelivery, at_s: float) -> bool:
-        """Whether the leader must have taken the record for the member's at `at_s`."""
+        """Return whether the leader must have taken the record for the member's at `at_s`."""
         if hold.session.confirmed_s <= at_s or self.is_spoken_of(record, hold, delivery, at_s):
             return False
         if at_s < delivery.at_s + self.lock_s:
@@ -62,12 +62,12 @@ class View:
     def is_spoken_of(
         self, record: Record, hold: Hold, delivery: ShareDelivery, by_s: float
     ) -> bool:
-        """Whether the member may itself have ended the hold by `by_s`.
+        """Return whether the member may itself have ended the hold by `by_s`.
 
         An acknowledgement names a member and offsets, not the delivery that it is about (KIP-932).
-        So what a member says late of a record that it has got again meanwhile (its lock had run
-        out, or the leader was another one for a while) ends the hold that it has now, in Kafka
-        too. Only what was answered before this delivery, or refused, cannot have ended it.
+        So a late acknowledgement of a record that the member has got again (its lock had run out,
+        or there was another leader for a while) ends the new hold, in Kafka too. Only one that was
+        answered before this delivery, or refused, cannot have ended it.
         """
         return hold.said_s <= by_s or any(
             other.member == hold.member
@@ -80,13 +80,13 @@ class View:
         )
 
     def may_be_spent(self, hold: Hold, delivery: ShareDelivery) -> bool:
-        """Whether the leader may have given the record up before the member's word of it came.
+        """Return whether the leader may have given the record up before the acknowledgement came.
 
-        Where the lock of the last delivery runs out, the record is archived at once, and the start
-        of the group may pass it before that is written. What is said of records before the start
-        is answered with no error, and nothing of it is written; if the leader dies first, the next
-        one does not know. So it is in Kafka too (SharePartition's acknowledge, and what it does
-        when a lock times out): only what was written stays.
+        When the lock of the last delivery runs out, the record is archived at once, and the start
+        of the group may pass it before that is written. Acknowledgements of records before the
+        start are answered without an error, and not written; if the leader dies first, the next
+        one does not know of them. Kafka does the same (SharePartition's acknowledge, and its
+        handling of a lock that times out): only written state survives.
         """
         begun_s = [delivery.at_s, *(sent_s for sent_s, _ in hold.renewals)]
         return (
@@ -95,7 +95,7 @@ class View:
         )
 
     def is_over(self, record: Record, but: Hold, by_s: float) -> bool:
-        """Whether somebody else may have ended the record by `by_s`, or its last delivery."""
+        """Return whether another hold may have ended the record by `by_s`, or its last delivery."""
         return any(
             hold is not but
             and hold.kind in FINAL

@@ -41,7 +41,7 @@ class Hold:
     session: SessionSeen
     received_s: float
     kind: int = -1
-    """The acknowledgement that ends the hold; -1 while there is none."""
+    """The acknowledgement that ends the hold; -1 before it."""
     said_s: float = NEVER_S
     answered_s: float = NEVER_S
     outcome: Outcome = Outcome.PENDING
@@ -87,7 +87,7 @@ class ShareHistory:
     deliveries: list[ShareDelivery] = field(default_factory=list)
     starts: list[StartSeen] = field(default_factory=list)
     is_drained: bool = False
-    """Whether every group came to the end of every partition."""
+    """True if every group came to the end of every partition."""
     _hosted: dict[HostedSharePartition, int] = field(default_factory=dict)
 
     def given(

@@ -62,9 +62,9 @@ FETCH_ERRORS = {
     ErrorCode.FENCED_STATE_EPOCH,
     ErrorCode.REPLICA_NOT_AVAILABLE,
 }
-"""What may become of a partition under faults."""
+"""Errors that faults may cause for a partition."""
 HABITS = {"accept": 12, "late": 4, "release": 3, "renew": 2, "forget": 1, "reject": 1}
-"""What a member does with records that it was given together, and how often."""
+"""The ways in which a member treats records of one answer, with their relative weights."""
 
 
 @dataclass(slots=True, eq=False)
@@ -108,7 +108,7 @@ class ShareMember(Coordinated):
         self._sessions: dict[int, NodeSession] = {}
         self._heartbeat_due_s = 0.0
         self._is_known = False
-        """Whether the last heartbeat was answered; else everything is said and asked again."""
+        """True if the last heartbeat was answered; else everything is said and asked again."""
         self._run = 0
         self._lock_s = shares.lock_duration_ms / 1000
 
@@ -267,7 +267,7 @@ class ShareMember(Coordinated):
         is_renewal: bool = False,
         epoch: int | None = None,
     ) -> bool:
-        """Say it in a request of its own."""
+        """Acknowledge in a separate request."""
         session = self._sessions[node_id]
         request = share_fetch.ShareAcknowledgeRequest(
             group_id=self.plan.group_id,
@@ -481,12 +481,12 @@ class ShareMember(Coordinated):
 
 
 def is_out_of_date(answer: share_fetch.ShareFetchPartitionData) -> bool:
-    """Whether a partition was refused because its state was never initialised.
+    """Return whether a partition was refused because its state was never initialised.
 
-    Only initialised partitions are assigned. But a node that is cut off takes itself for the
-    leader of a partition, and for the coordinator of its state, while others are already; it has
-    heard of no initialisation since, and says so at once. Kafka's ShareCoordinatorShard and
-    SharePartition make the same of that. Were it to stay so, the group would be stuck.
+    Only initialised partitions are assigned. But a node that is cut off believes that it is still
+    the leader of a partition, and the coordinator of its state; it does not know of a later
+    initialisation, and says so at once. Kafka's ShareCoordinatorShard and SharePartition do the
+    same. If that did not end, the group would be stuck.
     """
     return (
         answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR

@@ -200,7 +200,7 @@ class StartWatcher(Coordinated):
 
 
 def share_properties(plan: Plan) -> dict[str, str]:
-    """What nodes need for share groups in a run."""
+    """Return the properties of nodes for share groups in a run."""
     random = Random(f"{plan.seed}/share properties")
     factor = min(3, len(plan.brokers))
     return {

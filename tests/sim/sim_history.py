@@ -1,4 +1,4 @@
-"""What simulated clients did and saw, in the order in which it happened."""
+"""The history of a run: what simulated clients did and saw, in order of time."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -7,12 +7,12 @@ from barnabas.base.ids import TopicPartition
 
 
 class Outcome(Enum):
-    """How an operation ended, as far as its client knows."""
+    """The outcome of an operation, as far as its client knows."""
 
     PENDING = "pending"
     OK = "ok"
     FAILED = "failed"
-    """It has certainly not happened."""
+    """It has certainly not taken effect."""
     UNKNOWN = "unknown"
 
 
@@ -28,7 +28,7 @@ class Send:
     acks: int
     is_idempotent: bool
     is_durable: bool
-    """Whether the faults of this run leave no excuse for losing it once acknowledged."""
+    """True if the faults of this run do not excuse its loss once it is acknowledged."""
     invoked_s: float
     completed_s: float = 0.0
     outcome: Outcome = Outcome.PENDING
@@ -40,12 +40,12 @@ class Send:
 
 @dataclass(slots=True, eq=False)
 class Poll:
-    """What one consumer read of one partition at once, in order."""
+    """The records that one consumer read from one partition at once, in order."""
 
     consumer: str
     topic_partition: TopicPartition
     run: int
-    """Changes whenever the consumer moves to another position of its own will."""
+    """Changes whenever the consumer itself moves to another position."""
     records: list[tuple[int, str]]
     """(offset, value)"""
     polled_s: float
@@ -85,7 +85,7 @@ class OffsetCommit:
 
 @dataclass(slots=True, eq=False)
 class OffsetFetch:
-    """What somebody was told of a group's committed offset; 0 for none."""
+    """An answer about a group's committed offset; 0 for none."""
 
     group: str
     who: str
@@ -114,7 +114,7 @@ class History:
     sends: list[Send] = field(default_factory=list)
     polls: list[Poll] = field(default_factory=list)
     observed: list[Anomaly] = field(default_factory=list)
-    """What clients, nodes and invariants complained of while it happened."""
+    """Anomalies that clients, nodes and invariants reported during the run."""
     final_ends: dict[TopicPartition, int] = field(default_factory=dict)
     """How far the final read went; partitions that could not be read to the end are missing."""
     tenures: list[Tenure] = field(default_factory=list)

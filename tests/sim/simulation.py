@@ -42,7 +42,7 @@ READ_WITHIN_S = 60.0
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a run."""
+    """The outcome of a run."""
 
     plan: Plan
     anomalies: list[Anomaly]
@@ -107,7 +107,7 @@ class Simulation:
         self.loop = SimLoop()
         self.history = History()
         self.is_over = False
-        """What nodes say from here on, they say in their graves."""
+        """True once the run is over: what nodes report afterwards does not count."""
         self.wire = Wire(self.loop, Random(f"{plan.seed}/wire"))
         self.wire.default_delay_ms = plan.link_delay_ms
         self.random = Random(f"{plan.seed}/run")
@@ -295,11 +295,11 @@ class Simulation:
 
     @property
     def operation_count(self) -> int:
-        """How much was done that is checked."""
+        """Number of operations that are checked."""
         return self.history.operation_count
 
     def verdict(self) -> Outcome:
-        """What came of it."""
+        """Return the outcome of the run."""
         for line in self.nemesis.log:
             self._trace.update(line.encode())
         for send in self.history.sends:
@@ -337,7 +337,7 @@ class _Telemetry(logging.Handler):
         self._simulation.history.saw("own-fault", f"{where}: {record.getMessage()}: {error!r}")
 
     def _has_excuse(self) -> bool:
-        """Whether the disk of the machine whose node speaks is made to fail."""
+        """Return whether the disk of the machine whose node speaks is made to fail."""
         process = PROCESS.get()
         return any(
             machine.process is process and machine.excuses for machine in self._simulation.machines

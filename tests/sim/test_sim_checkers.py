@@ -152,15 +152,15 @@ def test_an_anomaly_is_found(name: str) -> None:
     [
         history(GOOD, [poll(ALL[:1]), poll(ALL[1:]), final(ALL)], end=3),
         history(GOOD, [poll(ALL), poll(ALL[1:], run=1), final(ALL)], end=3),
-        # What a plain producer sent twice may be there twice.
+        # A record that a plain producer sent twice may be in the log twice.
         history(
             [send(1, ["a"], 1, is_idempotent=False, attempts=2)],
             [final([(0, "a"), (1, "a")])],
             end=2,
         ),
-        # What was not promised to last may be overwritten.
+        # Records that are not durable may be overwritten.
         history([send(1, ["x"], 0, is_durable=False), send(2, ["a"], 0)], [final(ALL[:1])], end=1),
-        # Nobody knows of an unknown outcome.
+        # A record with an unknown outcome may be lost.
         history([*GOOD, send(3, ["d"], -1, outcome=Outcome.UNKNOWN)], [final(ALL)], end=3),
         history([*GOOD, send(3, ["d"], -1, outcome=Outcome.UNKNOWN)], [final([*ALL, (3, "d")])]),
         # A coordinator that was replaced may not know it yet.

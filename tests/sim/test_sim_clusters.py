@@ -1,4 +1,4 @@
-"""Whole clusters from many seeds; `make soak` goes on for as long as it is told to."""
+"""Whole clusters from many seeds; `make soak` runs them for a given time."""
 
 import os
 import random

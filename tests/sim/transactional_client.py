@@ -1,9 +1,8 @@
-"""What a client with transactions does with its coordinator and its partitions, under faults.
+"""A transactional client: its requests to the coordinator and to partitions, under faults.
 
-Everything that may be tried again is, within bounds; what cannot be gone on with is a LostError,
-after which the client begins anew with InitProducerId. That is also what a client of the broker's
-own faults would do, and so nobody would notice them: an error that no fault outside excuses is a
-violation (refused-transaction).
+Everything that can be retried is, within limits; if the client cannot continue, it raises
+LostError, and begins again with InitProducerId. That would also hide faults of the brokers
+themselves: so an error that no injected fault excuses is a violation (refused-transaction).
 """
 
 from collections import Counter
@@ -42,9 +41,9 @@ LOST = {
 }
 """The producer must begin again; all else may be tried again."""
 EXCUSED = {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH}
-"""Another took the transactional id, or the transaction lasted too long. A client that does all
-in its order never gets the other errors, whatever happens to nodes and networks. Nothing excuses
-them for an empty transaction of a client that is the only one with its transactional id."""
+"""Another client took the transactional id, or the transaction lasted too long. A client that sends
+its requests in order never gets the other errors, despite faults of nodes and networks. Nothing
+excuses these two for an empty transaction of the only client with its transactional id."""
 
 
 class LostError(Exception):
@@ -61,9 +60,9 @@ class TransactionalClient:
         self.producer = (-1, -1)
         """Id and epoch."""
         self.is_alone = False
-        """Whether no other client takes the transactional id."""
+        """True if no other client takes the transactional id."""
         self._is_empty = True
-        """Whether the transaction has no records yet."""
+        """True if the transaction has no records yet."""
         self._sequences: Counter[TopicPartition] = Counter()
         self._added: set[TopicPartition | str] = set()
         """Partitions, and groups, that the coordinator knows to be part of the transaction."""
@@ -74,7 +73,7 @@ class TransactionalClient:
         return self.producer[0] >= 0
 
     def lost(self, error: ErrorCode, request: object) -> LostError:
-        """What to raise when an error of LOST has come."""
+        """Return the error to raise for an answer in LOST; record one that is not excused."""
         if error not in EXCUSED or (self.is_alone and self._is_empty):
             self.client.history.saw(
                 "refused-transaction",

@@ -27,14 +27,14 @@ class Transaction:
     name: str
     is_commit: bool
     parts: dict[TopicPartition, int] = field(default_factory=dict)
-    """How many records it wrote to which partitions."""
+    """The number of records that it wrote, by partition."""
     outcome: Outcome = Outcome.PENDING
     was_ended: bool = False
-    """Whether its end was asked for, so that nobody knows when no answer came."""
+    """True once its end was requested: without an answer its outcome is unknown."""
     seen: set[str] = field(default_factory=set)
-    """The transactions of which it was shown something before its end was asked for."""
+    """The transactions whose records it saw before its end was requested."""
     is_there: bool = False
-    """Whether it was found in the end."""
+    """True if the final read found it."""
 
 
 class TransactionalProducer:
@@ -197,8 +197,8 @@ class TransactionalSimulation(Simulation):
         return working
 
     async def _audit(self) -> None:
-        """See that all ends by itself, and what is there then."""
-        # What nobody went on with is aborted when its time is up.
+        """Check that all transactions end by themselves, and read the result."""
+        # Abandoned transactions are aborted after their timeout.
         await asyncio.sleep(3 * TIMEOUT_MS / 1000 + 5)
         await self._converge()
         client = self._client("auditor")
@@ -242,7 +242,7 @@ class TransactionalSimulation(Simulation):
 
 
 def transaction_properties(plan: Plan) -> dict[str, str]:
-    """What nodes need for transactions in a run."""
+    """Return the properties of nodes for transactions in a run."""
     factor = min(3, len(plan.brokers))
     return {
         "transaction.state.log.num.partitions": "3",

@@ -35,7 +35,7 @@ WINDOW_BYTES = 256 << 10
 PIECE_BYTES_MAX = 64 << 10
 FIRST_FREE_PORT = 32_768
 PROBE_S = 0.2
-"""How soon what could not be delivered is tried again."""
+"""The pause before another attempt to deliver."""
 CONNECT_GIVE_UP_S = 127.0
 """As Linux's six retransmitted SYNs."""
 
@@ -50,7 +50,7 @@ class Link:
     delay_ms: float = 0.5
     jitter_ms: float = 0.5
     cut_count: int = 0
-    """How many faults cut it at present."""
+    """Number of faults that cut the link at present."""
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ class Wire:
             link.delay_ms, link.jitter_ms = self.default_delay_ms
 
     def passes(self, source: str, target: str) -> bool:
-        """Whether anything gets from `source` to `target` now."""
+        """Return whether anything gets from `source` to `target` now."""
         if not (self.host(source).is_powered and self.host(target).is_powered):
             return False
         return source == target or not self.link(source, target).cut_count
@@ -124,7 +124,7 @@ class Wire:
 class SimNetwork:
     """One process's network; see `base.network.Network`. Its ends die with it.
 
-    Windows are all of one size, whatever `options` ask for.
+    All windows have the same size; `options` are ignored.
     """
 
     def __init__(self, wire: Wire, host_name: str, process: Process) -> None:
@@ -270,11 +270,11 @@ class SimTransport:
         self._outbox: deque[bytes] = deque()
         self._unsent_bytes = 0
         self._is_closing = False
-        # What is on its way to the other end: (when, bytes), or (when, None) for the end of it.
+        # Data on its way to the other end: (when, bytes), or (when, None) for its end.
         self._transit: deque[tuple[float, bytes | None]] = deque()
         self._transit_bytes = 0
         self._is_moving = False
-        # What has arrived here and was not read.
+        # Data that has arrived here and was not read.
         self._inbox = bytearray()
         self._has_end = False
         self._is_reading = False

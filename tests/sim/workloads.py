@@ -1,4 +1,4 @@
-"""What clients do in a run, by name, and how a seed is run with it."""
+"""The workloads of a run's clients by name; `run` runs a seed with one of them."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ WORKLOADS: dict[str, Callable[[Plan], Simulation]] = {
     "quotas": QuotaSimulation,
     "acls": AclSimulation,
 }
-"""Plain producers and consumers where nothing is said."""
+"""The default, "", is plain producers and consumers."""
 
 
 def run(seed: int, topology: str = "", workload: str = "", *, verbose: bool = False) -> Outcome:

@@ -1,11 +1,11 @@
 """Members of a group as clients behave: they join, sync, send heartbeats, retry and commit.
 
-A `Cohort` is a group of them over one `GroupWorld`. It checks every answer against what a group
-must never do, for any events of members, coordinator and log:
+A `Cohort` is a group of them over one `GroupWorld`. It checks after every answer that the group
+never does one of these, for any events of members, coordinator and log:
 
 - two members own a partition in one generation;
 - an assignment is seen that a crash can take back;
-- a member that keeps its sessions is told that it is unknown (but for one that a new coordinator
+- a member within its session timeout gets UNKNOWN_MEMBER_ID (except one that a new coordinator
   cannot know);
 - a committed offset is lost, or goes back.
 """

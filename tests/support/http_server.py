@@ -56,7 +56,7 @@ async def serving(
 
 @contextmanager
 def served(app: ASGIApp) -> Iterator[str]:
-    """Serve on loopback in a thread of its own; gives the URL."""
+    """Serve on loopback in a separate thread; yields the URL."""
     listener = BoundListener(ListenAddress("127.0.0.1", 0))
     thread = ServerThread(WebServer(app, [listener]), "served")
     thread.start()

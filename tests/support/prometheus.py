@@ -25,7 +25,7 @@ _SHOWN_AT = re.compile(r"metrics are at http://(127\.0\.0\.1:[0-9]+)/metrics")
 
 
 def targets(nodes: Iterable[ClusterNode]) -> list[str]:
-    """Where nodes show their metrics, as they print it."""
+    """Return the addresses of nodes' metrics, as the nodes print them."""
     return [_SHOWN_AT.findall(node.output.read_text())[-1] for node in nodes]
 
 

@@ -1,10 +1,10 @@
-"""Random histories of a replicated partition, and what must hold in them whatever happens.
+"""Random histories of a replicated partition, with checks that no acknowledged record is lost.
 
-Producers write to whoever believes to lead. Brokers are killed, lose power, are cut off from each
-other or from the controller, are believed to be dead, and come back. Power is taken only from a
-broker whose data others have: from one at a time, while all are in sync, and until all are in
-sync again none of the others crashes (the controller would believe that it lost records too,
-KIP-966) or is taken for dead. So nothing that was acknowledged may ever be lost.
+Producers write to any broker that believes it leads. Brokers are killed, lose power, are cut off
+from each other or from the controller, are believed to be dead, and come back. Only a broker whose
+data others have loses power: one at a time, while all are in sync. Until all are in sync again none
+of the others crashes (the controller would believe that it lost records too, KIP-966) or is
+believed to be dead. So no acknowledged record may ever be lost.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ SETTLE_S = 120.0
 
 
 class BrokenPromiseError(AssertionError):
-    """What replication promises did not hold."""
+    """A guarantee of replication was broken."""
 
 
 class ReplicaHistory:
@@ -42,10 +42,10 @@ class ReplicaHistory:
         self.world.wire.default_delay_ms = self.random.choice(((0.3, 0.7), (5.0, 5.0), (1.0, 60.0)))
         self.world.controller_delay_s = self.random.choice((0.003, 0.05, 0.3))
         self.acknowledged: dict[tuple[int, int], str] = {}
-        """(partition, offset) → value that a producer was told of, or a consumer could read."""
+        """(partition, offset) → value acknowledged to a producer, or readable by a consumer."""
         self.sent = 0
         self.unsafe: Broker | None = None
-        """Who lost power and is perhaps not in sync again."""
+        """The broker that lost power and is perhaps not in sync again."""
         self.unsafe_epoch = -1
         self.is_over = False
         self.watermarks: dict[tuple[object, int], int] = {}
@@ -128,7 +128,7 @@ class ReplicaHistory:
         ) and all(broker.is_serving for broker in self.world.brokers.values())
 
     def _may_lose(self, broker: Broker) -> bool:
-        """Whether the controller may believe that a broker lost records, or is not in sync."""
+        """Return whether the controller may believe that a broker lost records or is behind."""
         if (
             self.unsafe is not None
             and self.unsafe.epoch != self.unsafe_epoch

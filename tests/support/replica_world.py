@@ -1,8 +1,8 @@
 """Brokers that replicate: replica managers over simulated disks, a network and a clock.
 
-The controller is the real one's decisions, without the quorum: one image, of which each broker
-learns after a delay of its own. Everything runs in one loop on virtual time, so a scenario is the
-same in each run.
+The controller makes the real one's decisions, without a quorum: there is one image, and each broker
+gets it after its own delay. Everything runs in one loop on virtual time, so a scenario is the same
+in each run.
 """
 
 import asyncio
@@ -292,7 +292,7 @@ class ReplicaWorld:
         self.overrides = overrides
         self.controller_answers = True
         self.controller_delay_s = 0.003
-        """How far the controller is away."""
+        """The delay to the controller."""
         self._incarnations = 0
         self._next_offset = 0
         config = NodeConfig.from_properties(
@@ -395,7 +395,7 @@ class ReplicaWorld:
     # -- running
 
     def run(self, scenario: Coroutine[Any, Any, None]) -> None:
-        """Run a scenario to its end; whatever failed beside it fails it too."""
+        """Run a scenario to its end; a failure outside it fails it too."""
         try:
             self.loop.run_until_complete(scenario)
         finally:
@@ -460,7 +460,7 @@ def append(broker: Broker, *values: str, index: int = 0, topic: str = "t") -> in
 
 
 def committed(broker: Broker, end_offset: int, index: int = 0) -> Awaitable[ErrorCode]:
-    """Return what a producer with `acks=all` is told."""
+    """Return the answer to a producer with `acks=all`."""
     future: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
     broker.partition(index).when_committed(
         end_offset, lambda error: None if future.done() else future.set_result(error)

@@ -257,7 +257,7 @@ def outcome(
     columns_from: int | None,
     schemas: MemoryRegistry | None = None,
 ) -> tuple[Any, int]:
-    """What comes of the records, and how many went as columns."""
+    """Return the results for the records, and how many went as columns."""
     properties = (("ksql.logging.processing.rows.include", "true"),)
     registry = deepcopy(schemas)
     host = SmallHost(

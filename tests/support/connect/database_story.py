@@ -139,7 +139,7 @@ class Story:
             self._change(connection, choose, 0)
 
     def _truncation_is_due(self) -> bool:
-        """Whether chance has left out truncations: each may also give way to a long transaction."""
+        """Return whether chance left out truncations; a long transaction may also replace one."""
         return self.counts["rows"] >= TRUNCATED_AFTER_ROWS and not self.counts["truncations"]
 
     def _change(

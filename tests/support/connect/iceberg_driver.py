@@ -125,7 +125,7 @@ def be_late(spark: Any, settings: dict[str, str]) -> list[str]:
         check(self, offsets)
         if left:
             left.pop()
-            tables._TURNS.clear()  # another process has turns of its own
+            tables._TURNS.clear()  # another process has its own turns
             new.commit(*others)
 
     Change.check = passing  # type: ignore[method-assign]
@@ -159,10 +159,10 @@ def reader(spark: Any, given: dict[str, Any]) -> Any:
 
 
 def write_behind(spark: Any, settings: dict[str, str], given: dict[str, Any]) -> int:
-    """Let somebody else write after the sink, and let all other snapshots expire.
+    """Let another writer write after the sink, and let all other snapshots expire.
 
-    Then the sink reads its topic from the beginning. Returns how many rows it adds to the table,
-    and leaves one row of its own for later.
+    Then the sink reads its topic from the beginning. Returns the number of rows that it adds to the
+    table, and leaves one row in the topic for later.
     """
     topic = Topic()
     for number in range(3):

@@ -43,7 +43,7 @@ def registry_over_http(tls: ssl.SSLContext | None = None, **settings: str) -> It
             size = int(self.headers.get("Content-Length") or 0)
             body = self.rfile.read(size) if size else None
             headers = {name.lower().encode(): text.encode() for name, text in self.headers.items()}
-            with asking:  # a thread of its own may read a large schema
+            with asking:  # another thread may read a large schema
                 asked = ask(app, self.command, self.path, body, headers=headers)
                 reply = asyncio.run(asked)
             self.send_response(reply.status)
