@@ -37,7 +37,7 @@ OPERATIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """One ACL: whom it concerns, and what it lets them do or forbids."""
+    """One ACL: a principal, a resource, and the operation that is allowed or denied."""
 
     resource_type: ResourceType
     name: str
@@ -59,7 +59,7 @@ class Acl:
 
 @dataclass(frozen=True, slots=True)
 class AclFilter:
-    """Which ACLs: those that agree with all that is not ANY or None."""
+    """Selects ACLs: those that match every field that is not ANY or None."""
 
     resource_type: ResourceType = ResourceType.ANY
     name: str | None = None

@@ -1,11 +1,11 @@
 """Administration of a cluster, through librdkafka's admin client.
 
-`Admin` has what our servers and tools ask and change. Its errors are KafkaException, which each
-product turns into its own. `OffsetLister` lists offsets while the leader of a partition may be
-dead: for partitions whose leader did not answer, librdkafka gives the offset -1001 and no error. It
-begins with that, merges the leaders' answers into it, and a request that failed has nothing to
-merge (rd_kafka_ListOffsets_response_merge in librdkafka 2.16). And it goes on asking that leader
-for minutes after others have taken its place, since nothing makes it ask who leads now.
+`Admin` has the requests of our servers and tools. Its errors are KafkaException, which each product
+translates into its own. `OffsetLister` lists offsets even if the leader of a partition is dead: for
+partitions whose leader did not answer, librdkafka returns the offset -1001 and no error. It starts
+with that value and merges the leaders' answers into it, and a failed request has nothing to merge
+(rd_kafka_ListOffsets_response_merge in librdkafka 2.16). It also keeps asking the dead leader for
+minutes after a new one was elected, since nothing makes it refresh its metadata.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def told_offset(answer: ListOffsetsResultInfo) -> int:
 
 
 class OffsetLister:
-    """Lists offsets. After a failure it has a new client, which asks who leads."""
+    """Lists offsets. After a failure it uses a new client, which fetches new metadata."""
 
     def __init__(self, make_client: Callable[[], AdminClient]) -> None:
         self._make_client = make_client
@@ -105,10 +105,10 @@ def _told(futures: Mapping[TopicPartition, Future[ListOffsetsResultInfo]]) -> Li
 
 
 class Admin:
-    """One cluster. Its methods raise KafkaException where brokers refuse or do not answer.
+    """One cluster. Its methods raise KafkaException if brokers refuse or do not answer.
 
-    `settings` are librdkafka's. Nobody polls a client for administration, so a `logger` would get
-    nothing: what the client logs goes to standard error, by default the worst alone.
+    `settings` are librdkafka's. Admin clients are never polled, so a `logger` would get nothing:
+    the client logs to standard error, by default only the most severe lines.
     """
 
     def __init__(self, settings: Mapping[str, Any], timeout_s: float = REQUEST_S) -> None:

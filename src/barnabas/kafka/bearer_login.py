@@ -1,4 +1,4 @@
-"""Logins by OAUTHBEARER of our own connections, as librdkafka's settings say.
+"""OAUTHBEARER logins of our own connections, configured with librdkafka's settings.
 
 Tokens come from the callback `oauth_cb`, or with `sasl.oauthbearer.method=oidc` from a provider, by
 a client's secret. librdkafka's other ways (assertions, Azure, unsecured tokens) are refused.
@@ -43,7 +43,7 @@ def bearer_login(settings: Mapping[str, Any]) -> BearerLogin:
 
 
 class _Token:
-    """Gets a token as librdkafka's settings say, and keeps it for most of its life."""
+    """Gets a token as librdkafka's settings say, and reuses it for most of its lifetime."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._get: Callable[[], tuple[str, float]]

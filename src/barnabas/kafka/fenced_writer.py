@@ -1,4 +1,4 @@
-"""The one writer of a topic: all take the same transactional id, and the last one has it."""
+"""The only writer of a topic: all writers use one transactional id, and the last one owns it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AppendError(TopicLogError):
 
 
 class FencedError(AppendError):
-    """Another writer has taken over; what it read up to the end is final."""
+    """Another writer has taken over; the records that it read up to the end are final."""
 
 
 class FencedWriter:

@@ -1,4 +1,4 @@
-"""Membership of a group that speaks a protocol of our own: `GroupMember`.
+"""Membership of a group with a custom protocol: `GroupMember`.
 
     find the coordinator ─▶ join ─▶ (the leader deals) ─▶ sync ─▶ stay: a heartbeat now and then
             ▲                 ▲                                     │
@@ -64,15 +64,15 @@ class CoordinatorLostError(Exception):
 
 
 class RejoinError(Exception):
-    """The group begins again: join."""
+    """The group is rebalancing: join again."""
 
 
 class UnknownMemberError(RejoinError):
-    """The group went on without this member: join as a new one."""
+    """The group continued without this member: join as a new one."""
 
 
 class GroupRefusedError(Exception):
-    """The coordinator refuses this member, and would again. `code` is its error, if it gave one."""
+    """The coordinator refuses this member for good. `code` is its error, if it gave one."""
 
     def __init__(self, text: str, code: ErrorCode = ErrorCode.NONE) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""Topics in memory, in place of a cluster's, for tests.
+"""Topics in memory that replace a cluster in tests.
 
 A record is a dataclass of its product, with at least `key`, `partition` and `offset`.
 """
@@ -16,7 +16,7 @@ Place = tuple[str, int]
 
 
 class MemoryTopics(Generic[R]):
-    """Topics with their records, and what groups have committed. Threads may share it."""
+    """Topics with their records, and the committed offsets of groups. Threads may share it."""
 
     def __init__(self, partitions: int = 1) -> None:
         self.partitions = partitions

@@ -1,8 +1,8 @@
 """A producer that keeps a timestamp of 0: librdkafka's, and our own for such records.
 
-librdkafka takes 0 for none. A record with the timestamp 0 waits until all before it are stored and
-goes over our own connections, and so does what follows it until all of that is stored: the records
-of a partition stay in order.
+librdkafka treats 0 as no timestamp. A record with the timestamp 0 waits until all records before it
+are stored, and is sent over our own connections. So are the records after it, until all of those
+are stored: the records of a partition stay in order.
 """
 
 from __future__ import annotations

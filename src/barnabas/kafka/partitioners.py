@@ -1,6 +1,6 @@
 """Partitions of keys, by the names of librdkafka's partitioners.
 
-Our producers use Java's, so that a key has the same partition with every client.
+Our producers use Java's, so that every client sends a key to the same partition.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KINDS: Final = (
 
 
 class Partitioner:
-    """One of them. Source: librdkafka's rd_kafka_msg_partitioner_*."""
+    """Chooses partitions by key. Source: librdkafka's rd_kafka_msg_partitioner_*."""
 
     def __init__(self, kind: str) -> None:
         """Raises KafkaException for a name that librdkafka does not have."""

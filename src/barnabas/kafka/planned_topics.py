@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class TopicLogError(Exception):
-    """The topic cannot be made, read or written. `error` is the client's, or one made up for it."""
+    """The topic cannot be created, read or written. `error` is the client's, or a substitute."""
 
     def __init__(self, text: str, error: KafkaError | None = None) -> None:
         super().__init__(text)
@@ -38,12 +38,12 @@ class TopicLogError(Exception):
 
 
 class TopicCreationError(TopicLogError):
-    """The brokers refuse to make the topic; `error` says why."""
+    """The brokers refuse to create the topic; `error` says why."""
 
 
 @dataclass(slots=True, frozen=True)
 class TopicPlan:
-    """A topic to create where it is missing; -1 leaves a number to the brokers."""
+    """A topic to create if it is missing; -1 leaves a number to the brokers."""
 
     name: str
     partitions: int = 1

@@ -1,4 +1,4 @@
-"""Users who log in by SCRAM, whose credentials the cluster keeps (KIP-554).
+"""SCRAM users, whose credentials the cluster stores (KIP-554).
 
 Functions raise AdminError.
 """
@@ -29,7 +29,7 @@ SALT_SIZE_BYTES: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """That a user can log in by a mechanism."""
+    """A user's SCRAM credential, without its secrets."""
 
     mechanism: str
     iterations: int

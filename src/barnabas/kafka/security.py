@@ -1,8 +1,8 @@
-"""TLS and logins of clients, from Java's names or librdkafka's to each kind of client.
+"""TLS and logins of clients: translates Java's or librdkafka's names for each kind of client.
 
 Key and trust stores may be JKS, PKCS12 or PEM for every client. A trust store is read here, so that
-other machines do not need the file. A key store that the client reads itself is passed on by its
-place: PEM and PKCS12 for librdkafka, all three for Java.
+other machines do not need the file. If the client reads a key store itself (PEM and PKCS12 for
+librdkafka, all three for Java), it gets the path.
 """
 
 from __future__ import annotations
@@ -373,7 +373,7 @@ class Security:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """Settings as key stores read them."""
+    """Settings by the names that the key store reader uses."""
 
     names: SettingNames
 

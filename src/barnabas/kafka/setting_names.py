@@ -1,4 +1,4 @@
-"""The names of settings that say how clients connect, and settings by their names."""
+"""The names of settings for connections of clients, and lookups by these names."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def is_false(value: object) -> bool:
 
 
 class SettingNames(Protocol):
-    """Settings by Java's names without the prefix that they are written with."""
+    """Settings by Java's names, without their prefix."""
 
     def find(self, name: str) -> str | None:
         """The value, which may be empty; None where it is not set."""

@@ -1,7 +1,7 @@
 """Settings of Kafka clients: one translator, from Java's names to each kind of client.
 
-Users write settings as Kafka's documentation has them, or under librdkafka's names: either is taken
-everywhere. `security.py` beside this translates what says how to connect.
+Users write settings with the names of Kafka's documentation, or with librdkafka's: both are
+accepted everywhere. `security.py` translates the settings of TLS and logins.
 """
 
 from __future__ import annotations

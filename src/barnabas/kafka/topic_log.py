@@ -1,17 +1,17 @@
-"""A topic as state: `TopicLog` reads all of it, keeps up with it, and writes to it.
+"""A topic that holds a state: `TopicLog` reads all of it, follows it, and writes to it.
 
-The state is what the topic's records add up to: several processes agree on it, or one finds it
-again after a crash. The owner of a state gives the log a function `take`, and can rely on this:
+The state is the sum of the topic's records: several processes share it, or one restores it after a
+crash. The owner of a state gives the log a function `take`, and can rely on this:
 
-- `read_to_end` returns when all that anyone wrote before the call is taken. Records come in the
-  order of their partition, each once.
-- A log that `follows` reads all the time, in a thread. Another reads only when it is asked to.
+- `read_to_end` returns when all records written before the call have been passed to `take`. They
+  come in the order of their partition, each once.
+- A log that `follows` reads all the time, in a thread. Others read only on request.
 - `send` writes; records of one key stay in order.
 - `lead` fences earlier writers, since all use one transactional id, and reads to the end: nobody
-  else can write after that. `append` writes several records in one transaction, all or none. When
-  it fails, the records may be written or not; the next `lead` reads which.
-- A topic that no longer has what was read was deleted, created again or cut off. The log then fails
-  with LogLostError, or reads the topic again from its start (`reads_again`).
+  else can write after that. `append` writes several records in one transaction, all or none. If it
+  fails, the records may be written or not; the next `lead` finds out.
+- If records that were read are gone, the topic was deleted, recreated or truncated. The log then
+  fails with LogLostError, or reads the topic again from its start (`reads_again`).
 
 The registry follows the same rules over aiokafka (docs/decisions/0025).
 
@@ -101,7 +101,7 @@ class LogTimeoutError(TopicLogError):
 
 
 class LogLostError(TopicLogError):
-    """The topic is not the one that was read: the owner's state may be wrong."""
+    """The topic has changed since it was read: the owner's state may be wrong."""
 
 
 class TopicLog:

@@ -1,4 +1,4 @@
-"""Transactions and the producers of partitions, as Kafka's Admin API asks for them (KIP-664).
+"""Requests about transactions and the producers of partitions, as in Kafka's Admin API (KIP-664).
 
 Functions raise AdminError.
 """

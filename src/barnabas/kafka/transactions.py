@@ -1,4 +1,4 @@
-"""Transactions: a producer's own, and those of others, ended from outside.
+"""Transactions: requests of our own producer, and control of other producers' transactions.
 
 `TransactionControl` asks about transactions, commits and aborts them: any process that knows a
 transaction's id, producer id and epoch may end it. A client library's producer ends

@@ -1,8 +1,8 @@
 """Blocking connections to brokers, for the requests that client libraries do not offer.
 
-`Connection` is one, with TLS and SASL (PLAIN, SCRAM and OAUTHBEARER), for one request at a time.
-`Brokers` keeps those to a cluster. `Leaders` and `Coordinators` know which of the brokers to ask;
-for administration that is `wire_admin.py`.
+`Connection` is one connection, with TLS and SASL (PLAIN, SCRAM and OAUTHBEARER), for one request at
+a time. `Brokers` holds the connections to a cluster. `Leaders` and `Coordinators` find the broker
+for a request; for administration `wire_admin.py` does.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 
 class _ReasonedError(Exception):
-    """`reason` is why, without the broker's address where that is known to be missing."""
+    """`reason` is the cause without the broker's address, for messages that name it already."""
 
     is_final = False
     """True if another broker would answer the same."""
@@ -85,7 +85,7 @@ class BrokenOffError(WireError):
 
 
 class NoTlsError(WireError):
-    """There is no TLS with the broker."""
+    """The broker does not speak TLS on this port."""
 
     is_final = True
 
@@ -95,11 +95,11 @@ class NoTokenError(WireError):
 
 
 class UnservedError(WireError):
-    """The broker does not know an API, or none of its versions that we know."""
+    """The broker does not support an API, or none of the versions that we support."""
 
 
 class AccessError(_ReasonedError):
-    """The brokers do not let us in, or their certificate is not trusted; retrying does not help."""
+    """The brokers deny access, or their certificate is not trusted; retrying does not help."""
 
     is_final = True
 
@@ -362,7 +362,7 @@ def _reason(error: OSError) -> str:
 
 
 class _RefusedError(Exception):
-    """The broker does not accept what we show."""
+    """The broker does not accept our login."""
 
 
 class Brokers:
@@ -414,11 +414,11 @@ class Brokers:
 
 
 class TryAgainError(Exception):
-    """Not now: a topic or a leader is not there yet, or a broker asks for another try."""
+    """The request may succeed later: a topic or leader is missing, or a broker asks for a retry."""
 
 
 class Leaders:
-    """Those of the topics that a client writes to, or reads.
+    """The leaders of the topics that a client writes or reads.
 
     Unless it `creates_topics`, brokers that create topics on demand do not create these.
     """
@@ -480,7 +480,7 @@ class CoordinatorError(Exception):
 
 
 class Coordinators:
-    """Those of groups and of transactional ids, asked until an answer is final.
+    """The coordinators of groups and transactional ids, asked until an answer is final.
 
     Coordinators move and load, and transactions take a while to end: such answers are retried for
     `patience_seconds`.

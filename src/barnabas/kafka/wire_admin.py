@@ -1,8 +1,8 @@
-"""Requests of administration that librdkafka has no call for, to any Kafka cluster.
+"""Administration requests that librdkafka does not offer, to any Kafka cluster.
 
-`WireAdmin` finds brokers through DescribeCluster as a client finds them; brokers hand on what the
+`WireAdmin` finds brokers through DescribeCluster, as clients do; brokers forward requests that the
 controller decides. With `controllers=True` the addresses are those of controllers, and requests go
-to the active one (KIP-919). It raises AdminError, which each product shows its own way.
+to the active one (KIP-919). It raises AdminError, which each product reports in its own way.
 
 `wire.Brokers` only keeps connections by address, for writers. `WireAdmin` finds brokers by id, sees
 fenced ones, asks several at a time, and asks silent nodes last.
@@ -38,7 +38,7 @@ class AdminError(Exception):
 
 
 class NodeError(AdminError):
-    """One node cannot be reached, or does not let us in."""
+    """One node cannot be reached, or denies access."""
 
     def __init__(self, where: str, cause: WireError | AccessError) -> None:
         super().__init__(f"{where}: {cause}")
@@ -57,11 +57,11 @@ class NoNodeError(AdminError):
 
 
 class UnsupportedError(AdminError):
-    """The node that was asked does not know such requests."""
+    """The node does not support the request."""
 
 
 class AbsentError(AdminError):
-    """There is no such thing in the cluster."""
+    """The cluster does not have the requested resource."""
 
 
 class AbsentNodeError(AbsentError):
@@ -73,7 +73,7 @@ class LeaderlessError(AdminError):
 
 
 class SenselessError(AdminError):
-    """The request makes no sense, whichever cluster it goes to."""
+    """The request is invalid for any cluster."""
 
 
 class NoControllerError(AdminError):
@@ -81,7 +81,7 @@ class NoControllerError(AdminError):
 
 
 class EndpointError(AdminError):
-    """A broker's listener where a controller's is needed, or vice versa."""
+    """The address is a broker's, but a controller's is needed, or vice versa."""
 
 
 class RefusedError(AdminError):
@@ -95,12 +95,12 @@ class RefusedError(AdminError):
 
 
 class DecisionError(RefusedError):
-    """The active controller refuses, or none has decided in time."""
+    """The active controller refuses, or did not decide in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
-    """A broker as DescribeCluster tells it, or a controller."""
+    """A broker, as DescribeCluster returns it, or a controller."""
 
     id: int
     host: str
@@ -111,7 +111,7 @@ class BrokerInfo:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """A cluster and its brokers by id; fenced ones too, where the cluster can tell them."""
+    """A cluster and its brokers by id, with the fenced ones if the cluster lists them."""
 
     cluster_id: str
     controller_id: int

@@ -1,12 +1,12 @@
 """A producer over our own connections, for records that librdkafka's cannot write.
 
-librdkafka takes the timestamp 0 for none, and writes the time of sending in its place. This one
+librdkafka treats the timestamp 0 as none, and writes the time of sending instead. This producer
 keeps it. It has the methods of confluent-kafka's Producer that our writers call, and the same
 settings: idempotence, transactions, compression, partitioner, TLS and logins. It also takes
 columns of many records, which cost it a fraction of what single ones cost librdkafka's.
 
-A call sends what is queued and waits, one batch of a partition at a time: slower than librdkafka,
-and in order without more. Transactions follow the protocol before KIP-890, in which the epoch stays
+A call sends queued records and waits, one batch of a partition at a time: slower than librdkafka,
+but always in order. Transactions follow the protocol before KIP-890, in which the epoch stays
 when one ends. Source: Kafka's Sender, TransactionManager.
 """
 
@@ -146,7 +146,7 @@ class _Batch:
 
 @dataclass(slots=True)
 class _ColumnBatch:
-    """The same of columns."""
+    """A batch of columns."""
 
     item: _QueuedColumns
     was_sent: bool = False
@@ -186,7 +186,7 @@ def serves(settings: Mapping[str, Any]) -> bool:
 
 
 class WireProducer:
-    """Writes records with the timestamps that they have. Belongs to one thread."""
+    """Writes records with their own timestamps, even 0. Belongs to one thread."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """`settings` are librdkafka's. Raises KafkaException for a login that is not supported."""

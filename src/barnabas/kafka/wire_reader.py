@@ -1,8 +1,8 @@
 """Ranges of partitions over our own connections, as the batches that brokers send.
 
-A caller asks for offsets that were written. The reader has no group and no position, and does not
+A caller asks for a range of existing offsets. The reader has no group and no position, and does not
 decode records: it fetches whole batches until they cover the range, and follows the partition to
-new leaders. It passes over offsets that retention has deleted, with a warning.
+new leaders. It skips offsets that retention has deleted, with a warning.
 
 Fetches name topics, so they are of version 12 at most: later ones have topic ids.
 Source: Kafka's Fetcher and FetchCollector; KafkaDataConsumer of Spark's connector for Kafka.

@@ -1,7 +1,7 @@
-"""Which broker a request goes to: the coordinator of a group or transaction, a partition's leader.
+"""Finds the broker for a request: the coordinator of a group or transaction, a partition's leader.
 
-Either may move in between: these functions look and ask again until the time of their `WireAdmin`
-is up. They raise AdminError.
+Either may move in between: these functions look it up and ask again until the timeout of their
+`WireAdmin`. They raise AdminError.
 
 `wire.Coordinators` asks by address, remembers coordinators and raises what a writer handles.
 """
@@ -44,7 +44,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """A partition as brokers tell it."""
+    """A partition, as brokers describe it."""
 
     topic: str
     index: int

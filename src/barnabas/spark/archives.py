@@ -1,4 +1,4 @@
-"""Spark's Python workers, spared from reading the archive of PySpark for each task."""
+"""Keeps Spark's Python workers from reading PySpark's archive for each task."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Reading values that are Avro in a schema registry's framing, in a stream or a table.
+"""Reads Avro values with a schema registry's framing, in a stream or a table.
 
-Spark's `from_avro` reads with one writer's schema. Records of a topic whose schema has evolved were
-written with several, so each record picks, by the id before its value, the expression for its own:
-all of them resolve to the reader's schema, the same for as long as a query keeps its state.
+Spark's `from_avro` reads with one writer's schema. If a topic's schema has evolved, its records
+were written with several. So each record uses the expression for the id before its value; all of
+them resolve to the reader's schema, which stays the same as long as a query keeps its state.
 
 A query's plan is fixed when it starts. A record with an id that was registered later stops the
-query with an error that names the id (`new_schema_id`); `AvroTopic.learn` takes it up, and the
-query, started again from its checkpoint, reads the same micro-batch with both.
+query with an error that names the id (`new_schema_id`). `AvroTopic.learn` adds the schema, and the
+query, restarted from its checkpoint, reads the same micro-batch again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INT_MAX: Final = 2**31 - 1
 
 
 class SchemaAbsentError(Exception):
-    """A subject has no schema yet: nothing can have been written with it."""
+    """A subject has no schema yet, so no data can have been written with it."""
 
 
 class AvroTopic:

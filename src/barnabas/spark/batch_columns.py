@@ -1,4 +1,4 @@
-"""Decode record batches into Arrow arrays, without a Python step for each field of each record.
+"""Decodes record batches into Arrow arrays, without a Python step for each field of each record.
 
     batches ─▶ those that a reader sees ─▶ where each record begins ─▶ its fields ─▶ Arrow arrays
 

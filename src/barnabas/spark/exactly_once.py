@@ -1,4 +1,4 @@
-"""Results of micro-batches, each exactly once: a transaction holds them and the batch's number.
+"""Writes results of micro-batches exactly once, in a transaction with the batch's number.
 
 Spark runs a micro-batch again whenever it cannot know whether its results were written, and its own
 Kafka sink then writes them again. Here the records of a micro-batch and the offsets up to which it
@@ -7,9 +7,10 @@ is written the number is asked for: one that is committed is not written again.
 
     take the transactional id ─▶ what number is committed? ─▶ begin, records, offsets, commit
 
-Taking the id ends what an earlier writer left open, and fences that writer should it still live. So
-what is committed afterwards is final, and a paused pipeline that wakes up writes nothing. Readers
-with `isolation.level=read_committed` see each micro-batch whole and once, in all its topics.
+Taking the id ends a transaction that an earlier writer left open, and fences that writer if it
+still runs. So the committed number is final, and a paused pipeline that wakes up writes nothing.
+Readers with `isolation.level=read_committed` see each micro-batch once and complete, in all its
+topics.
 """
 
 from __future__ import annotations

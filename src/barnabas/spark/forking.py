@@ -1,9 +1,9 @@
-"""Processes of Python on Spark's driver, forked instead of started.
+"""Python processes on Spark's driver, forked instead of started.
 
-For each operator with state of a new query Spark starts Python on the driver, which reads PySpark
-for a second of CPU and is asked once what state the operator has. The daemon that forks the workers
-of tasks has read all of that. So Spark gets, in place of Python, a launcher: it asks the daemon for
-such a process, and is Python itself where there is no daemon yet and for everything else.
+For each stateful operator of a new query Spark starts Python on the driver, which imports PySpark
+for a second of CPU time and is asked once which state the operator has. The daemon that forks the
+workers of tasks has imported all of that. So Spark gets a launcher instead of Python: it asks the
+daemon for such a process, and runs Python itself if there is no daemon yet, or for anything else.
 
     Spark ─▶ launcher ─▶ client.py ══ socket ══▶ the daemon's thread, which forks
 

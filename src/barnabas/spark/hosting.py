@@ -1,8 +1,8 @@
 """Streaming queries written in Python that share a process and its Spark session: the SQL server's.
 
 A pipeline is a function, named as `module:function`. It takes a PipelineContext and returns its
-queries. The host starts each, starts it again from its checkpoint when it fails, later each time,
-and commits how far it has read to the consumer group of its name, so that any tool shows its lag.
+queries. The host starts each one, restarts it from its checkpoint after a failure, with growing
+pauses, and commits its position to the consumer group of its name, so that any tool shows its lag.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def queries_of(name: str, pipeline: Pipeline, context: PipelineContext) -> list[
 
 
 class _Hosted(SupervisedStream):
-    """A query of a pipeline: it runs while it is wanted, and commits how far it has read."""
+    """A query of a pipeline: it runs while it is wanted, and commits its position."""
 
     def __init__(self, query: PythonQuery, clients: Mapping[str, Any]) -> None:
         super().__init__(query.name, query.start, self._close_committer)

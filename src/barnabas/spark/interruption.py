@@ -1,8 +1,8 @@
-"""Functions of `foreachBatch` that a stopped query interrupts.
+"""Shortens the errors of `foreachBatch` functions that a stopped query interrupts.
 
 Spark looks for the interruption in the text of Python's error, with a regular expression that
-calls itself for each character. The trace of Java's in that text is so long that the stack
-overflows, and Spark prints a thousand lines. So the text is made short.
+recurses for each character. The Java trace in that text is so long that the stack overflows, and
+Spark prints a thousand lines. So the text is shortened.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading topics through Spark's own Kafka connector."""
+"""Reads topics through Spark's own Kafka connector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's JVM, started with what earlier starts have learned; all of it is kept in one directory.
+"""Starts Spark's JVM faster with results of earlier starts, which are kept in one directory.
 
     spark-submit             here
     a JVM that prints the    the command, kept from the first start

@@ -1,10 +1,10 @@
-"""Files of checkpoints and state on this machine, without a process for each of them.
+"""A local file system for checkpoints and state that starts no process for each file.
 
-Without Hadoop's native library, which PySpark has not, its local file systems run `chmod` for each
-file that they create and `readlink` for each that they rename: some fifteen processes for a
-micro-batch with state, a tenth of a second of it. So the JVM gets a local file system that asks the
-operating system itself, in the place where Hadoop keeps the one it has made. It also does without
-checksums, which are a second file beside each. Compiled by Janino, which Spark brings along.
+Without Hadoop's native library, which PySpark lacks, Hadoop's local file systems run `chmod` for
+each file that they create and `readlink` for each that they rename: some fifteen processes and a
+tenth of a second for a micro-batch with state. So the JVM gets a local file system that calls the
+operating system itself, put into Hadoop's cache of file systems. It also writes no checksums, which
+are a second file beside each. Compiled by Janino, which ships with Spark.
 """
 
 from __future__ import annotations

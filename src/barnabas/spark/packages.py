@@ -1,7 +1,7 @@
-"""Java packages for programs that are no part of Spark, fetched as Spark fetches its own.
+"""Fetches Java packages for programs outside of Spark, as Spark fetches its own.
 
-They go into the directory that its sessions use (see `session.default_ivy_directory`), through the
-mirrors that it is given.
+They go into the directory that sessions use (see `session.default_ivy_directory`), through the
+configured mirrors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PackageError(Exception):
 
 @dataclass(slots=True, frozen=True)
 class Package:
-    """Maven's coordinates, and what it needs no more than by name (`group:artifact`, also `*`)."""
+    """Maven coordinates, and the dependencies to leave out (`group:artifact`, also `*`)."""
 
     coordinates: str
     without: tuple[str, ...] = ()

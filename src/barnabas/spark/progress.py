@@ -1,4 +1,4 @@
-"""Progress of queries: what Spark says of it, and what their checkpoints hold."""
+"""Progress of queries, from Spark's reports and from their checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records as columns, and the batches of Kafka's that they become, without a step for each record.
+"""Records as columns, encoded into Kafka's batches without a step for each record.
 
     keys, values, timestamps ─▶ partition of each key ─▶ pieces of at most a batch ─▶ its bytes
 

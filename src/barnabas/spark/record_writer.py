@@ -1,4 +1,4 @@
-"""Results of micro-batches, each at least once: one idempotent producer per query.
+"""Writes results of micro-batches at least once, with one idempotent producer per query.
 
 A micro-batch whose outcome is not known is run again by Spark, and its records are written again:
 the same keys with the same values. `exactly_once` writes them once.
@@ -27,7 +27,7 @@ Header = tuple[str, str | bytes | None]
 
 @dataclass(slots=True)
 class KafkaRecord:
-    """A record with all that a topic keeps of it.
+    """A record with all the parts that a topic stores.
 
     `partition` is None where the key decides, `timestamp_ms` for the time of writing.
     """

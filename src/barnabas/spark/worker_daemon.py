@@ -1,9 +1,9 @@
-"""PySpark's daemon that forks worker processes, with what the workers need read already.
+"""PySpark's daemon that forks worker processes, after importing the modules that workers need.
 
 Each worker would import pandas, pyarrow and our runtime by itself, for one to two seconds, and a
-query has up to two for each task of each of its stages. Forked, they have them at once and share
-the memory. Spark runs this module as `spark.python.daemon.module`. Given the
-address of a socket, it also forks the processes that forking.py asks for.
+query has up to two workers for each task of each of its stages. Forked workers have the modules at
+once and share the memory. Spark runs this module as `spark.python.daemon.module`. Given the address
+of a socket, it also forks the processes that forking.py asks for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Accepts the connections of servers that speak HTTP, within bounds.
+"""Accepts the connections of HTTP servers, up to a limit.
 
 Each connection has a place in a `Crowd` once it is accepted, before its TLS handshake. While the
 process is short of file descriptors, new connections wait in the backlog.
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 class Acceptor:
     """One listening socket; `protocol` makes the protocol of a connection that has a place.
 
-    The protocol tells its place when the connection is lost.
+    The protocol ends its place when the connection is lost.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The connections of an HTTP server: how many there are, and which is closed when more arrive.
+"""The connections of an HTTP server: counts them, and closes the longest silent one at the limit.
 
 A connection either waits for its client (to send a request, the rest of one, or to read an answer)
 or is served. When a connection comes and there are as many as allowed, the one that has waited

@@ -1,4 +1,4 @@
-"""Bounds frames of HTTP/2 that carry nothing: each costs the server work, and none is answered.
+"""Limits HTTP/2 frames that carry no data: each costs the server work without a request.
 
 Floods of these have names of their own: rapid reset, ping, settings and empty-frame flood
 (CVE-2023-44487, CVE-2019-9512 to 9518). The library bounds header lists and continuations itself.

@@ -1,10 +1,10 @@
 """A connection of HTTP/1.1, with bounds; the head and body of an answer leave together.
 
-uvicorn writes the head of an answer and its body apart, and uvloop hands each to the system at
-once: two system calls, two packets, and a client that wakes up twice.
+uvicorn writes the head and the body of an answer separately, and uvloop passes each to the system
+at once: two system calls, two packets, and a client that wakes up twice.
 
-uvicorn takes heads of any length and waits for them for ever, so both are bounded here. `bodies`
-bounds bodies; the rest of a body that was already answered has a time limit here.
+uvicorn accepts heads of any length and waits for them forever, so both are limited here. `bodies`
+limits bodies; the rest of a body whose request was already answered has a time limit here.
 """
 
 import asyncio
@@ -106,8 +106,8 @@ class _NoProxyError(Exception):
 class Connection(HttpToolsProtocol):
     """uvicorn's connection, with bounds and joined writes.
 
-    `other` makes the protocol that a connection is handed to whose client wants HTTP/2 or a web
-    socket; None: no other is spoken.
+    `other` creates the protocol for clients that want HTTP/2 or a web socket, to which the
+    connection is handed over; None if neither is supported.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Connections of HTTP/2 and web sockets, by hypercorn's protocols, within bounds.
+"""HTTP/2 and web socket connections with hypercorn's protocols, within limits.
 
-A connection gets here from `http1` once its client has said that it wants one of them.
+`http1` hands a connection over once its client has asked for one of them.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class _Streams(dict[int, Any]):
 
 
 class _Http(TCPServer):
-    """A connection: it says whose turn it is, and ends when its client is gone.
+    """A connection: it reports whose turn it is, and ends when its client is gone.
 
-    hypercorn's own waits for its idle time then, and for heads for ever.
+    Then hypercorn's own would wait for its idle timeout, and it waits for heads forever.
     """
 
     place: Place
@@ -186,7 +186,7 @@ class _Http(TCPServer):
 
 
 class Http2:
-    """Makes the protocols of connections, and ends them."""
+    """Creates the protocols of connections, and ends them."""
 
     def __init__(self, app: ASGIApp, idle_s: float) -> None:
         """Use it on the running event loop."""

@@ -1,4 +1,4 @@
-"""Addresses that HTTP servers listen at."""
+"""Addresses on which HTTP servers listen."""
 
 import socket
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ class CannotListenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """An address to listen at. Port 0 takes a free one."""
+    """An address to listen on. Port 0 takes a free one."""
 
     host: str
     port: int
@@ -33,7 +33,7 @@ class ListenAddress:
 
 
 class BoundListener:
-    """A listener whose address is taken; `WebServer` begins to listen there."""
+    """A listener bound to its address; `WebServer` begins to listen there."""
 
     __slots__ = ("listener", "socket")
 

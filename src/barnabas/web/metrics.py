@@ -1,4 +1,4 @@
-"""Figures as Prometheus' text: by `prometheus_client`, or as `Exposition` if there are many."""
+"""Metrics as Prometheus' text: by `prometheus_client`, or by `Exposition` if there are many."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Who may log in: the password file of Jetty's PropertyFileLoginModule.
+"""Accounts for logins, from a password file in the format of Jetty's PropertyFileLoginModule.
 
     name: password[,role …]
 
-A password is there as it is, or as `MD5:<hash>` or `OBF:<obfuscated>`.
+A password is plain text, `MD5:<hash>` or `OBF:<obfuscated>`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks in front of a product's routes: hosts and origins, login, bounds.
+"""Checks before a product's routes: hosts and origins, login, limits.
 
 Web pages may send requests to any address that their reader's machine reaches. So a request that
 names another origin than the server's own is refused unless `access.control.allow.origin` has it,
@@ -49,7 +49,7 @@ Refuse = Callable[[Refusal], Refused]
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Web pages of others that may use an interface."""
+    """Other web pages that may use an interface."""
 
     allowed: tuple[str, ...] = ()
     """Their origins, or `*`."""
@@ -93,7 +93,7 @@ class Rules:
 
 
 class Protection:
-    """Lets requests through to `app` that keep the rules."""
+    """Passes requests to `app` that comply with the rules."""
 
     def __init__(self, app: ASGIApp, refuse: Refuse, rules: Rules | None = None) -> None:
         self._app, self._refused = app, refuse

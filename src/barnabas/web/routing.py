@@ -1,7 +1,7 @@
 """Finds the handler of a path and a method: a tree over the raw segments of paths.
 
-A word is looked up in a dict, everything else stands for a parameter: no regular expressions, and
-nothing is decoded that is not used. Segments that are empty do not count.
+Words are looked up in a dict, other segments are parameters: there are no regular expressions, and
+only segments that are used are decoded. Empty segments are ignored.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The HTTP server of every service: an ASGI application at its listeners, within bounds.
+"""The HTTP server of every service: an ASGI application on its listeners, within limits.
 
 uvicorn's parser and protocol speak HTTP/1.1 (`http1`). With `speaks_http2`, connections on which a
 client begins HTTP/2 (chosen in the TLS handshake, by prior knowledge or by an upgrade) or a web
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 class WebServer:
-    """Serves `app` at bound listeners, from `start` to `stop`. All connections have one crowd."""
+    """Serves `app` on bound listeners, from `start` to `stop`. All connections share one crowd."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ def _uvicorn_config(app: ASGIApp, idle_s: float) -> uvicorn.Config:
 
 
 class Served(Protocol):
-    """What a thread can serve: a server, or a service that has one."""
+    """The interface of `ServerThread`'s server: a server, or a service that has one."""
 
     @property
     def listeners(self) -> list[ListenAddress]: ...

@@ -69,7 +69,7 @@ def serve_watch(
 
 
 class _OwnReserve(DescriptorReserve):
-    """Scrapes are for when descriptors run short: they may have of those that are kept."""
+    """Lets scrapes use reserved descriptors: they matter most when descriptors run short."""
 
     __slots__ = ()
 

@@ -1,8 +1,8 @@
 """The driver's part of a sink: carries out what the commit of a batch asks for.
 
-Spark may call it in a new process for each batch, or in one of several: what is kept between calls
-only saves time. A process that another has taken over from is fenced at its next decision, takes
-over itself, and begins the batch's commit again with what it then reads.
+Spark may call it in a new process for each batch, or in one of several: state kept between calls
+only saves time. If another process has taken over, this one is fenced at its next decision, takes
+over again, and restarts the batch's commit with the decision that it then reads.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def task_prefix(sink_id: str) -> str:
 class Committer:
     """Commits and aborts the batches of one sink.
 
-    With `retakes` False what another process has taken over is not taken back: CommitError.
-    `checkpoint`: the one that numbers the batches, where `sink_id` does not name it.
+    With `retakes` False a fenced process does not take over again: CommitError.
+    `checkpoint`: the one that numbers the batches, if `sink_id` does not name it.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
-"""Where the decisions of sinks are durable: a compacted topic, one key per sink.
+"""The journal of sinks' decisions: a compacted topic with one key per sink.
 
-A sink's driver writes with its own transactional id. Taking it ends what an earlier driver
-left open, and fences that driver should it still live: what is read afterwards is final.
+A sink's driver writes with its own transactional id. Initialising it ends a transaction that an
+earlier driver left open, and fences that driver if it still runs: decisions read afterwards are
+final.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ _FORMAT: Final = 1
 
 
 class JournalError(Exception):
-    """A decision holds what we do not know: a newer version of this sink has written it."""
+    """A decision has an unknown format: a newer version of this sink wrote it."""
 
 
 class Journal:
-    """The decisions of one sink. `config` is librdkafka's: how to reach the brokers.
+    """The decisions of one sink. `config` has librdkafka's settings to reach the brokers.
 
-    `key`: what decisions are kept under, where that is not the sink's name: batches are numbered
-    within a checkpoint, and a sink may outlive its checkpoint.
+    `key`: the key of decisions if it is not the sink's name: batches are numbered within a
+    checkpoint, and a sink may outlive its checkpoint.
     """
 
     def __init__(

@@ -1,9 +1,8 @@
-"""The commit of one batch, as a pure machine: what to do next, given what has happened.
+"""The commit of one batch, as a pure state machine: events go in, the next step comes out.
 
-Tasks leave their transactions open (*prepared*). The driver writes down durably which of them make
-up the batch, the *decision*, and commits them only then. From the decision on the batch is written,
-even after a crash: who runs the same batch again commits what is decided and aborts what it has
-written itself.
+Tasks leave their transactions open (*prepared*). The driver stores durably which of them make up
+the batch, the *decision*, and only then commits them. Once decided, the batch is written even
+after a crash: a rerun of the same batch commits the decided transactions and aborts its own.
 
     reading ─▶ checking ─▶ deciding ─▶ committing ─▶ aborting ─▶ done
        │                       ▲           │  ▲          ▲
@@ -11,9 +10,9 @@ written itself.
        └── decided by an earlier run ─────────┴──────────┘
 
 A prepared transaction that the brokers end before the driver does (it has timed out) is *lost*. It
-is replaced where that cannot write a record twice: by the one that a new run of the same task has
-prepared, if that has the same records, or the whole batch by the new run, if all are lost.
-Otherwise the commit fails and says so.
+is replaced if that cannot write a record twice: by the transaction of a new run of the same task
+with the same records, or, if all are lost, the whole batch by the new run. Otherwise the commit
+fails with an error.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ Ids = frozenset[str]
 
 @dataclass(slots=True, frozen=True)
 class Decision:
-    """Which transactions make up a batch."""
+    """The transactions that make up a batch."""
 
     batch: int
     transactions: Transactions
@@ -72,7 +71,7 @@ class DecisionRead:
 
 @dataclass(slots=True, frozen=True)
 class Checked:
-    """The transactions were looked at; `lost` are no longer open."""
+    """The transactions were checked; `lost` are no longer open."""
 
     lost: Ids
 
@@ -147,13 +146,13 @@ class NotPreparedError(CommitError):
 
 
 class CheckpointBehindError(CommitError):
-    """A later batch is decided already: the checkpoint was replaced by an older one."""
+    """A later batch was already decided: the checkpoint was replaced by an older one."""
 
 
 class LostTransactionError(CommitError):
     """Part of a decided batch was aborted by the brokers and cannot be replaced.
 
-    Where `is_whole`, all of it was: nothing of the batch is written.
+    If `is_whole`, all of it was: no record of the batch is written.
     """
 
     def __init__(self, message: str, *, is_whole: bool) -> None:
@@ -183,9 +182,9 @@ TRANSITIONS: Final = {
 
 
 class BatchCommit:
-    """Commits one batch, of which `prepared` are the transactions of this run.
+    """Commits one batch; `prepared` are the transactions of this run.
 
-    Where `skips_lost`, a batch is finished without the transactions that cannot be replaced.
+    With `skips_lost` a batch is finished without the transactions that cannot be replaced.
     """
 
     def __init__(self, batch: int, prepared: Sequence[Prepared], *, skips_lost: bool) -> None:

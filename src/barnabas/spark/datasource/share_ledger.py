@@ -112,7 +112,7 @@ class Plan:
 
 
 class Ledger:
-    """The books of one source. The caller has all calls follow each other."""
+    """The ledger of one source. Calls must not overlap."""
 
     def __init__(self) -> None:
         self.plan = Plan()

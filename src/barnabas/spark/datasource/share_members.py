@@ -58,7 +58,7 @@ class _Member:
 
 
 class Members(threading.Thread):
-    """All members of a source. `start` has them join, `leave` ends them."""
+    """All members of a source. `start` makes them join, `leave` ends them."""
 
     def __init__(
         self, options: SessionOptions, topics: tuple[str, ...], count: int, books: Books

@@ -1,6 +1,6 @@
-"""The tasks' part: they read the records of a plan, by their offsets, from the log.
+"""The tasks of a share-group source: they read the records of a plan from the log, by offset.
 
-Tasks are not members of the share group. They read as any consumer does, so a batch can be read
+Tasks are not members of the share group. They read like any consumer, so a batch can be read
 again, elsewhere and after its locks are gone.
 """
 
@@ -43,7 +43,7 @@ EARLIEST: Final = -2
 
 
 class LostRecordsError(RuntimeError):
-    """Records of a batch are in the log no more: retention has deleted them."""
+    """Records of a batch are no longer in the log: retention has deleted them."""
 
 
 @dataclass(slots=True)

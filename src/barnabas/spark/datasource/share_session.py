@@ -51,11 +51,11 @@ _telemetry = logging.getLogger(__name__)
 
 
 class ShareSourceError(RuntimeError):
-    """The source cannot go on: the brokers refuse it. The message says why."""
+    """The source cannot continue: the brokers refuse it. The message says why."""
 
 
 class Books:
-    """The ledger, with the lock that guards it, and what sessions and Spark tell each other."""
+    """The ledger with its lock, and the state that sessions and Spark share."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()

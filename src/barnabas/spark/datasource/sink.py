@@ -143,8 +143,8 @@ else:
 class QueryWriter(_StreamArrowWriter):
     """Writes the micro-batches of a streaming query.
 
-    It has the methods of a DataSourceStreamWriter. On Spark 4.0 it is none: that hands Arrow's
-    batches, in place of rows one by one, to a DataSourceArrowWriter only.
+    It has the methods of a DataSourceStreamWriter. On Spark 4.0 it is not one: Spark passes Arrow's
+    batches, instead of single rows, only to a DataSourceArrowWriter.
     """
 
     def __init__(self, options: SinkOptions) -> None:

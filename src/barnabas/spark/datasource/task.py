@@ -1,9 +1,9 @@
 """A task of a sink: its rows become records of one transaction, which it leaves open.
 
-The transactional ids belong to the process: no other process uses them, so nothing but the driver
-ends what is prepared. An id is used again by a later batch only, as the driver has ended all that
-belongs to an earlier one by then; brokers keep a transactional id for a week, so that one for each
-task of each batch would fill them.
+The transactional ids belong to the process: no other process uses them, so only the driver ends
+prepared transactions. Only a later batch reuses an id, when the driver has ended all transactions
+of the earlier one. Brokers keep a transactional id for a week, so new ids for each task of each
+batch would fill their memory.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _SIZE_BYTES_MAX: Final = (1 << 31) - 1
 
 
 class WriteError(Exception):
-    """The rows cannot be written, as they are or at the moment; the transaction is aborted."""
+    """The rows cannot be written, now or ever; the transaction is aborted."""
 
 
 @dataclass(slots=True, frozen=True)
 class TaskPlace:
-    """Which task of which batch this is. `prefix` begins the transactional ids of the sink."""
+    """The task and batch of a writer. `prefix` begins the transactional ids of the sink."""
 
     prefix: str
     batch: int
@@ -118,10 +118,10 @@ def write_rows(
 class Transaction:
     """The transaction that a task writes and leaves open. Raises KafkaException, WriteError.
 
-    One transaction, of our own producer where it begins with columns, otherwise of librdkafka's.
-    The first columns there end that, as does the first record with the timestamp 0, which
-    librdkafka cannot write: from there on records are in a second one, of our own producer. The
-    driver commits both or none.
+    If it begins with columns, it is one transaction of our own producer. Otherwise it begins with
+    librdkafka's: columns, or a record with the timestamp 0, which librdkafka cannot write, then
+    begin a second transaction, of our own producer, for all further records. The driver commits
+    both or none.
     """
 
     def __init__(
