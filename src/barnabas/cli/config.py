@@ -23,9 +23,8 @@ EVERY_BROKER = "all"
 def command() -> None:
     """Describe and change configuration of topics, brokers and groups.
 
-    Broker `all` is every broker of the cluster, each changed by itself. Broker `defaults` is the
-    cluster-wide default: it applies to all brokers, present and future, without a value of their
-    own.
+    `broker all` changes each broker of the cluster. `broker defaults` sets a cluster-wide default,
+    which applies to all present and future brokers that have no value of their own.
     """
 
 

@@ -23,8 +23,8 @@ Examples:
   barnabas console --command-config client.properties
   barnabas console console.properties --listeners https://0.0.0.0:8090
 
-Without console.users.file nobody logs in, and the console listens on loopback alone. It starts
-whether or not the services answer: what is away is a card that says why. SIGTERM and Ctrl-C end it
+Without console.users.file there are no logins, and the console listens on loopback only. It starts
+even if the services do not answer: a card gives the reason for each. SIGTERM and Ctrl-C end it
 cleanly, with exit code 0.
 """
 

@@ -27,7 +27,7 @@ Examples:
                                  on a Kafka cluster that is already running
 
 Ctrl-C stops the generators, lets the rest catch up and checks every figure; a second Ctrl-C ends
-the demo at once. Started again with the same directory, it continues where it was, killed or not.
+the demo at once. The next run with the same directory continues from there, even after a kill.
 
 \b
 Exit codes: 0 every figure is right, 5 some are not, 1 a part failed or
@@ -41,7 +41,7 @@ something is not installed, 2 wrong usage, 3 no broker answers at --bootstrap,
     "--directory",
     default=DEFAULT_DIRECTORY,
     show_default=True,
-    help="Where everything is kept; a later run continues from there.",
+    help="Directory for all data; a later run continues from there.",
 )
 @click.option(
     "--seconds",
@@ -83,13 +83,13 @@ something is not installed, 2 wrong usage, 3 no broker answers at --bootstrap,
     is_flag=True,
     default=None,
     envvar="SECURE",
-    help="TLS, and a user with the rights it needs for each part (a new directory only).",
+    help="TLS, and for each part a user with the rights that it needs (a new directory only).",
 )
 @click.option(
     "--warehouse",
     type=click.Choice(["iceberg", "parquet"]),
     envvar="WAREHOUSE",
-    help="What the warehouse is: a table of Iceberg in a bucket, or Parquet files, which take less "
+    help="Kind of warehouse: an Iceberg table in a bucket, or Parquet files, which take less "
     "memory (a new directory only).  [default: iceberg]",
 )
 @click.option("--fresh", is_flag=True, help="Remove what earlier runs left in the directory first.")
@@ -115,7 +115,7 @@ def command(
     It simulates charging stations and shop visitors, publishes and processes their events, and
     shows the results. The stations' table is in PostgreSQL, if that is installed, and a connector
     captures its changes; another writes the visitors' activity to an Iceberg table in a bucket.
-    At the end it checks every figure on the page, and that table, against the truth.
+    At the end it compares every figure on the page, and that table, with what was published.
     """
     # Imported late: the other commands need neither the web server nor the clients.
     from rich.console import Console

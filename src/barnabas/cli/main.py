@@ -59,7 +59,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Platform": {
         "registry": ("Run a schema registry; register and compare schemas.", "registry.command"),
         "sql": ("Run a SQL server, or query one: shell, scripts, tests.", "sql.command"),
-        "connect": ("Run a worker of connectors; create and watch connectors.", "connect.command"),
+        "connect": ("Run a Connect worker; create and watch connectors.", "connect.command"),
         "console": ("Run a web console for a cluster and its services.", "console"),
         "pipeline": ("Run a data pipeline written in Python, on Spark.", "pipeline"),
     },

@@ -61,7 +61,7 @@ def command() -> None:
     type=click.Choice(["at_least_once", "exactly_once"]),
     default="at_least_once",
     show_default=True,
-    help="How often a result may be written if a failure occurs.",
+    help="How often a result may be written after a failure.",
 )
 @click.option(
     "--checkpoints",
@@ -70,15 +70,19 @@ def command() -> None:
     help="Where pipelines keep their state; by default ~/.local/state/barnabas/pipelines.",
 )
 @click.option(
-    "--trigger", default="0 seconds", metavar="TIME", help="Least time between micro-batches."
+    "--trigger", default="0 seconds", metavar="TIME", help="Minimum time between micro-batches."
 )
 @click.option(
     "--metrics-listener",
     default="",
     metavar="http://HOST:PORT",
-    help="Show /metrics and /health there, without a login; by default they are not shown.",
+    help="Serve /metrics and /health at this address, without a login; by default, do not.",
 )
-@click.option("--until-caught-up", is_flag=True, help="Process what is in the topics now, and end.")
+@click.option(
+    "--until-caught-up",
+    is_flag=True,
+    help="Process the records that are in the topics now, then end.",
+)
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
 @click.option(
     "--property",
@@ -93,7 +97,7 @@ def command() -> None:
     "spark_settings",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A setting of Spark's; may be repeated.",
+    help="A Spark setting; may be repeated.",
 )
 @json_option
 def run_command(

@@ -30,7 +30,7 @@ def command() -> None:
     "--duration-filter",
     type=click.IntRange(min=0),
     metavar="MS",
-    help="Only those open for longer.",
+    help="Only transactions that have been open for longer than this.",
 )
 @click.option(
     "--transactional-id-pattern",
@@ -178,7 +178,7 @@ def find_hanging_command(
 ) -> int:
     """Find open transactions that no coordinator will end.
 
-    They keep read_committed consumers from reading on; `barnabas transaction abort` ends them.
+    They block read_committed consumers; `barnabas transaction abort` ends them.
     Exit code 5 if there are any.
     """
     from barnabas.cli.admin import Admin

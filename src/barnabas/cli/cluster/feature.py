@@ -85,7 +85,7 @@ feature_option = click.option(
 release_option = click.option(
     "--release-version",
     metavar="RELEASE",
-    help="All features as this release has them, such as 4.3; kraft.version stays.",
+    help="Set all features to the levels of this release, such as 4.3; kraft.version stays.",
 )
 unsafe_option = click.option(
     "--unsafe", is_flag=True, help="Downgrade even if that loses metadata."

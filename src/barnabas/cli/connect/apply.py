@@ -74,7 +74,7 @@ def _is_secret(key: str) -> bool:
 
 
 prune_option = click.option(
-    "--prune", is_flag=True, help="Treat connectors that no file describes as to be deleted."
+    "--prune", is_flag=True, help="Also delete connectors that no file describes."
 )
 
 

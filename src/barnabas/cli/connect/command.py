@@ -10,7 +10,7 @@ from barnabas.cli.connect.start import start_command
 
 @click.group()
 def command() -> None:
-    """Run a worker of connectors; create, watch and change connectors.
+    """Run a Connect worker; create, watch and change connectors.
 
     All commands but start and mirror work with any worker that has Kafka Connect's REST interface.
     """

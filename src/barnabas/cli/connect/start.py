@@ -62,7 +62,7 @@ def start_command(
     logs: Logs,
     as_json: bool,
 ) -> int:
-    """Run a worker of connectors.
+    """Run a Connect worker.
 
     PROPERTIES is Kafka's connect-distributed.properties or connect-standalone.properties. In
     standalone mode each of CONNECTORS is a file that describes a connector to start with.
@@ -74,7 +74,7 @@ def start_command(
 
 
 def _run(values: dict[str, str], connectors: tuple[str, ...], logs: Logs, as_json: bool) -> int:
-    with extra_packages("connect", "a worker of connectors needs"):
+    with extra_packages("connect", "a Connect worker needs"):
         from barnabas.connect.rest.run import run_worker
         from barnabas.connect.worker.connector_files import ConnectorFile, read_connector
         from barnabas.connect.worker.making import NoClusterError

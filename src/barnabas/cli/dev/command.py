@@ -81,13 +81,13 @@ Examples:
     show_default=True,
     help="Port of the schema registry; 0 takes any free port.",
 )
-@click.option("--connect", is_flag=True, help="Run a worker of connectors too.")
+@click.option("--connect", is_flag=True, help="Run a Connect worker too.")
 @click.option(
     "--connect-port",
     type=click.IntRange(0, 65535),
     default=8083,
     show_default=True,
-    help="Port of the worker of connectors; 0 takes any free port.",
+    help="Port of the Connect worker; 0 takes any free port.",
 )
 @click.option("--sql", is_flag=True, help="Run a SQL server too; it starts Spark.")
 @click.option(

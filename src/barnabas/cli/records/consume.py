@@ -84,7 +84,7 @@ headers, and headers[name] for one header.
 @click.option(
     "--value-format",
     type=click.Choice(list(FORMATS)),
-    help="Show values as JSON, by the schemas that they name; registry takes all types.",
+    help="Show values as JSON, with the schemas that they name; registry shows all types.",
 )
 @click.option("--key-format", type=click.Choice(list(FORMATS)), help="The same for keys.")
 @schema_registry_options

@@ -77,7 +77,7 @@ Examples:
     type=click.Choice(["0", "1", "all"]),
     default="all",
     show_default=True,
-    help="Who must have a record: nobody, the leader, or all in-sync replicas.",
+    help="Who must acknowledge a record: nobody, the leader, or all in-sync replicas.",
 )
 @click.option(
     "--value-schema-id",

@@ -8,7 +8,7 @@ may say otherwise, in one table for each file:
     subject = "orders-value"
     references = ["common/money.proto=money:1"]
 
-`type` says the type of a file, `skip = true` leaves one out.
+`type` sets the type of a file; `skip = true` leaves it out.
 """
 
 import os
@@ -79,7 +79,7 @@ class Checked:
     f"{MAPPING} in the directory may name others:\n\n"
     '\b\n  ["shop/order.proto"]\n  subject = "orders-value"\n'
     '  references = ["common/money.proto=money:1"]\n\n'
-    '`type = "JSON"` says the type of a file, `skip = true` leaves one out.\n',
+    '`type = "JSON"` sets the type of a file; `skip = true` leaves it out.\n',
 )
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @normalize_option

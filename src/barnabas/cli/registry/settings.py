@@ -40,9 +40,7 @@ def _subject_option(function: Function) -> Function:
     )(function)
 
 
-own_option = click.option(
-    "--own", is_flag=True, help="Only what is set there itself, not what is inherited."
-)
+own_option = click.option("--own", is_flag=True, help="Leave out inherited settings.")
 
 
 def _path(kind: str, subject: str | None) -> tuple[str, ...]:

@@ -44,9 +44,9 @@ def start_command(
 ) -> int:
     """Run a schema registry for a Kafka cluster.
 
-    PROPERTIES is Confluent's schema-registry.properties; without it, defaults apply. Schemas are in
-    the topic _schemas of the cluster. Several instances of one cluster elect a leader, and any
-    of them can be asked.
+    PROPERTIES is Confluent's schema-registry.properties; without it, defaults apply. The registry
+    keeps schemas in the topic _schemas of the cluster. Several instances of one cluster elect a
+    leader, and all of them serve requests.
     """
     values = service_properties(
         properties, overrides, bootstrap_servers, listeners, bootstrap_key=BOOTSTRAP

@@ -58,7 +58,7 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
     ),
     click.option("--delegation-token", "tokens", multiple=True, help="A token's id."),
     click.option(
-        "--user-principal", "users", multiple=True, help="A user whose tokens the ACL is about."
+        "--user-principal", "users", multiple=True, help="A user whose tokens the ACL applies to."
     ),
     click.option("--cluster", is_flag=True, help="The cluster as a whole."),
 )
@@ -112,7 +112,7 @@ def command() -> None:
 @_pattern_option(
     ("any", "match", *PATTERNS),
     "match",
-    "match: all that concern the names; any: with exactly the names.",
+    "match: all ACLs that apply to the names; any: ACLs with exactly these names.",
 )
 @json_option
 @connection_options
@@ -168,7 +168,7 @@ def add_command(connection: Connection, words: "AclWords", as_json: bool) -> Non
     "  barnabas acl remove --topic orders --yes\n",
 )
 @_pattern_option(
-    ("any", "match", *PATTERNS), "literal", "any: literal and prefixed ones of the names."
+    ("any", "match", *PATTERNS), "literal", "any: literal and prefixed ACLs with these names."
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option

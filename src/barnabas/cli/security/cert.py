@@ -169,7 +169,9 @@ def renew_command(files: tuple[str, ...], directory: str, days: int, as_json: bo
     "  barnabas cert show localhost:9092 --within 30\n",
 )
 @click.argument("where", metavar="FILE|HOST:PORT")
-@click.option("--host", help="Check that it fits this host; with HOST:PORT by default that one.")
+@click.option(
+    "--host", help="Check that it is valid for this host; by default the host of HOST:PORT."
+)
 @click.option(
     "--within",
     type=click.IntRange(0, DAYS_MAX),
@@ -181,7 +183,7 @@ def renew_command(files: tuple[str, ...], directory: str, days: int, as_json: bo
 def show_command(where: str, host: str | None, within: int, as_json: bool) -> int:
     """Show the certificates in a file or of a listener.
 
-    Exit code 5 if one is not valid now, ends within --within days or does not fit the host.
+    Exit code 5 if one is not valid now, expires within --within days or is not for the host.
     """
     with _security():
         from barnabas.node.security import development_ca

@@ -144,7 +144,7 @@ def _cancel(
 @click.option(
     "--unclean",
     is_flag=True,
-    help="Elect a replica that is not in sync where no other is alive: records are lost.",
+    help="If no in-sync replica is alive, elect another one; the records that it lacks are lost.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
@@ -157,7 +157,7 @@ def elect_leaders_command(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Make preferred replicas leaders: of NAMES, or of all.
+    """Elect preferred replicas as leaders: for NAMES, or for all topics.
 
     Exit code 5 if some could not be elected.
     """

@@ -249,7 +249,7 @@ def build_server(
 @click.option("--bootstrap", required=True, help="Brokers, host:port[,host:port].")
 @click.option("--registry", required=True, help="The schema registry's URL.")
 @click.option("--sql-server", required=True, help="The SQL server's URL.")
-@click.option("--connect", multiple=True, help="The URL of a worker of connectors.")
+@click.option("--connect", multiple=True, help="The URL of a Connect worker.")
 @click.option("--iceberg", is_flag=True, help="A connector keeps the warehouse.")
 @click.option("--console", default="", help="The URL of a console, to which the page has a link.")
 @click.option("--host", default="127.0.0.1", show_default=True)
