@@ -68,7 +68,7 @@ class ListenerCertificates:
             telemetry.error("the certificate of listener %s has expired", name)
         elif state is not None:
             days = int(seconds // _DAY_S)
-            telemetry.warning("the certificate of listener %s ends in %d days", name, days)
+            telemetry.warning("the certificate of listener %s expires in %d days", name, days)
 
     def close(self) -> None:
         """Look no more."""

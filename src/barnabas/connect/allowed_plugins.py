@@ -72,7 +72,7 @@ def check_own(class_name: str, module: str, name: str) -> None:
     if ":" not in class_name:  # perhaps Java's
         raise ConfigError(not_found(class_name))
     raise NotAllowedError(
-        f"{not_found(class_name)}: a class of your own has to be named in {PLUGINS_SETTING} of the "
+        f"{not_found(class_name)}: to use a class of your own, name it in {PLUGINS_SETTING} of the "
         "worker's settings"
     )
 
@@ -81,8 +81,9 @@ def check_on(class_name: str) -> None:
     """Check that a built-in plugin may be used. Raises NotAllowedError."""
     if not is_on(class_name):
         raise NotAllowedError(
-            f"{class_name} is off on this worker, since it reads or writes any file that the "
-            f"worker may: to turn it on, name it in {PLUGINS_SETTING} of the worker's settings"
+            f"{class_name} is disabled on this worker, because it can read or write any file "
+            f"that the worker can; to enable it, name it in {PLUGINS_SETTING} of the "
+            "worker's settings"
         )
 
 

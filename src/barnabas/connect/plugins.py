@@ -69,7 +69,7 @@ def load(class_name: str, kind: Kind | None = None) -> Any:
     try:
         loaded = getattr(import_module(module), name)
         if not isinstance(loaded, type):
-            raise ConfigError(f"{class_name} is no class")
+            raise ConfigError(f"{class_name} is not a class")
         return loaded
     except ModuleNotFoundError as error:
         missing = error.name or ""

@@ -98,7 +98,7 @@ class Security:
         if self.mechanism not in MECHANISMS:
             raise self._error(
                 "sasl.mechanism",
-                f"{self.mechanism} is not served; set one of {', '.join(MECHANISMS)}",
+                f"{self.mechanism} is not supported; set one of {', '.join(MECHANISMS)}",
             )
         login = self.found_login()
         given = {"username": login.user, "password": login.password}

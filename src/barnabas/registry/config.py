@@ -75,7 +75,7 @@ class RegistryConfig:
         elif text.strip().lower() == (key.default_text or "").lower():
             return
         elif key.status in (Status.NEVER, Status.REFUSED):
-            raise ConfigError(name, f"not served. {key.doc}")
+            raise ConfigError(name, f"is not supported. {key.doc}")
         elif key.status is Status.PLANNED:
             self.warnings.append(f"{name} is not supported and has no effect. {key.doc}")
 
@@ -84,11 +84,13 @@ class RegistryConfig:
             for extension in self.get_list(name):
                 if not extension.endswith(KEY_REGISTRY):
                     raise ConfigError(name, f"{extension} is a Java class, which cannot be loaded")
-                self.warnings.append(f"{name}: the key registry is not served: ignored")
+                self.warnings.append(
+                    f"{name} is ignored, because the key registry is not supported"
+                )
         if self.get_int("kafkagroup.heartbeat.interval.ms") >= self.session_timeout_ms:
             raise ConfigError(
                 "kafkagroup.heartbeat.interval.ms",
-                "must be less than kafkagroup.session.timeout.ms, better a third of it",
+                "must be less than kafkagroup.session.timeout.ms, and should be a third of it",
             )
         _ = self.bootstrap_servers, self.advertised_port
 
@@ -182,7 +184,7 @@ class RegistryConfig:
                 )
         if not servers:
             raise ConfigError(
-                key, f"no endpoint is for kafkastore.security.protocol={self.security_protocol}"
+                key, f"no endpoint uses kafkastore.security.protocol={self.security_protocol}"
             )
         return servers
 

@@ -50,9 +50,7 @@ class LargeWork:
         its result is lost.
         """
         if self._waiting >= WAITING_MAX:
-            raise RegistryError(
-                errors.STORE_ERROR, "too many large schemas wait already; try again"
-            )
+            raise RegistryError(errors.STORE_ERROR, "too many large schemas are waiting; try again")
         if self._formats is None:
             self._formats = view.formats.apart()
         apart = View(view.state, self._formats, view.defaults)
@@ -63,7 +61,7 @@ class LargeWork:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            raise RegistryError(errors.STORE_ERROR, "the registry stops; try again") from None
+            raise RegistryError(errors.STORE_ERROR, "the registry is stopping; try again") from None
         finally:
             self._waiting -= 1
 

@@ -96,7 +96,7 @@ def accounts(text: str) -> dict[str, Account]:
     for name, entry in parse_properties(text).items():
         password, *roles = (part.strip() for part in entry.split(","))
         if password.startswith("CRYPT:"):
-            raise ValueError(f"the password of {name} is hashed with CRYPT, which is not served")
+            raise ValueError(f"the password of {name} is hashed with CRYPT, which is not supported")
         if not password:
             raise ValueError(f"{name} has no password")
         if password.startswith("OBF:"):
@@ -134,7 +134,7 @@ def of_properties(values: Mapping[str, Any], file_key: str) -> Passwords | None:
     if method == "NONE":
         return None
     if method != "BASIC":
-        raise ConfigError(METHOD, f"{method} is not served; it is NONE or BASIC")
+        raise ConfigError(METHOD, f"{method} is not supported: choose NONE or BASIC")
     path = str(values.get(file_key) or "")
     return Passwords(path, file_key) if path else Passwords(_file_of_realm(values, file_key))
 

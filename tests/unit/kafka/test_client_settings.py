@@ -122,7 +122,9 @@ def test_other_mechanisms_are_the_clients_own() -> None:
         name: given[name] for name in given if name not in handled
     }
     for client in ("aiokafka", "login"):
-        with pytest.raises(ConfigError, match=r"^sasl\.mechanism: GSSAPI is not served; set one"):
+        with pytest.raises(
+            ConfigError, match=r"^sasl\.mechanism: GSSAPI is not supported; set one"
+        ):
             getattr(Security(PropertyKeys(given)), client)()
 
 
@@ -133,7 +135,7 @@ REFUSED = {
     "broken": ({**SASL, "sasl.jaas.config": "x required a"}, "sasl.jaas.config: Value not spec"),
     "trust": ({**TLS, "ssl.truststore.location": "/no"}, "ssl.truststore.location: cannot be read"),
     "key": ({**TLS, "ssl.keystore.location": "/no"}, "ssl.keystore.location: cannot be read"),
-    "kind": ({**TLS, "ssl.truststore.type": "BKS"}, "ssl.truststore.type: BKS is not served"),
+    "kind": ({**TLS, "ssl.truststore.type": "BKS"}, "ssl.truststore.type: BKS is not supported"),
 }
 
 

@@ -158,7 +158,7 @@ def test_sasl() -> None:
             'username="me" password="pass\\"word;=";'
         )
     }
-    with pytest.raises(ConfigError, match=r"sasl\.mechanism: GSSAPI is not served"):
+    with pytest.raises(ConfigError, match=r"sasl\.mechanism: GSSAPI is not supported"):
         Connection(config(**brokers, **secure))
     scram = {"kafkastore_sasl_mechanism": "SCRAM-SHA-512"}
     with pytest.raises(ConfigError, match="has no username and no password"):

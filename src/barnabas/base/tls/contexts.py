@@ -280,7 +280,7 @@ def choose_versions(context: ssl.SSLContext, keys: VersionKeys) -> None:
     if unknown:
         raise ConfigError(key, f"{unknown[0]!r} is not a version of TLS: choose TLSv1.2, TLSv1.3")
     if names and not wanted:
-        raise ConfigError(key, f"{', '.join(names)} are not safe and not served: add TLSv1.2")
+        raise ConfigError(key, f"{', '.join(names)} are not safe and not supported: add TLSv1.2")
     context.minimum_version = min(wanted, default=ssl.TLSVersion.TLSv1_2)
     context.maximum_version = max(wanted, default=ssl.TLSVersion.TLSv1_3)
     protocol = keys.get_str("ssl.protocol")

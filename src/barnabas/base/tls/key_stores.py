@@ -186,7 +186,7 @@ def pem_certificate(der: bytes) -> str:
 def _kind(config: StringKeys, key: str) -> str:
     kind = config.get_str(f"{key}.type").upper()
     if kind not in _TYPES:
-        raise ConfigError(f"{key}.type", f"{kind} is not served: choose PEM, PKCS12 or JKS")
+        raise ConfigError(f"{key}.type", f"{kind} is not supported: choose PEM, PKCS12 or JKS")
     return kind
 
 

@@ -157,7 +157,7 @@ def elect_leaders_command(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Elect preferred replicas as leaders: for NAMES, or for all topics.
+    """Elect the preferred leaders of NAMES, or of all topics.
 
     Exit code 5 if some could not be elected.
     """

@@ -245,8 +245,8 @@ def log_left_out(table: Table, types: ColumnTypes) -> None:
         column = table.columns[place]
         if types.column_type(column) is None:
             _log.warning(
-                "%s.%s is left out: its type %s has no counterpart; its text is sent as bytes"
-                " with include.unknown.datatypes=true",
+                "%s.%s is left out because its type %s is not supported; with"
+                " include.unknown.datatypes=true its text is sent as bytes",
                 *(table.full_name, column.name, column.type.name),
             )
 

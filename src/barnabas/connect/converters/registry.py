@@ -154,7 +154,7 @@ def _strategy_of(name: str) -> Callable[[str, str, str | None], str]:
         if short == "TopicNameStrategy":
             return f"{topic}-{part}"
         if record is None:
-            raise DataError(f"The {part} of topic {topic} is no record, and so has no name")
+            raise DataError(f"The {part} of topic {topic} is not a record, so it has no name")
         return record if short == "RecordNameStrategy" else f"{topic}-{record}"
 
     return subject

@@ -65,7 +65,7 @@ def _listener(text: str) -> ListenAddress:
     if protocol not in ("http", "https"):
         raise ConfigError('Listener protocol must be either "http" or "https".')
     if not 0 <= port <= _PORT_MAX:
-        raise ConfigError(f"Invalid value {text} for configuration listeners: no port is {port}")
+        raise ConfigError(f"Invalid value {text} for configuration listeners: {port} is not a port")
     # Without a name Kafka listens on every address, and so does this.
     return ListenAddress(host or "0.0.0.0", port, protocol == "https")
 
@@ -135,7 +135,7 @@ def passwords(settings: Mapping[str, str]) -> Passwords | None:
         if name != BASIC_AUTH:
             raise ConfigError(
                 f"Invalid value {name} for configuration {EXTENSIONS}: of Java's extensions only "
-                f"{BASIC_AUTH} is served"
+                f"{BASIC_AUTH} is supported"
             )
     if not names:
         return None

@@ -157,7 +157,7 @@ def settle(
     for raw, error in failed:
         if is_transaction or not flow.tolerance.policy.tolerates_all:
             raise ConnectError(f"Unrecoverable exception from producer send callback: {error}")
-        _log.warning("a record for topic %s is left out: %s", raw.topic, error)
+        _log.warning("skipping a record for topic %s: %s", raw.topic, error)
     return len(failed)
 
 

@@ -79,7 +79,7 @@ class KafkaGroup:
         if self._errors:
             raise self._errors.pop(0)
         if self._fatal is not None:
-            raise ConnectError(f"the group does not work any more: {self._fatal.str()}")
+            raise ConnectError(f"the consumer group failed: {self._fatal.str()}")
         error = None if message is None else message.error()
         if error is not None and error.code() in _REFUSED:
             raise ConnectError(f"cannot read: {error.str()}")

@@ -170,7 +170,7 @@ class KafkaOutput:
 
     def _check(self) -> None:
         if self._told.fatal is not None:
-            raise ConnectError(f"cannot write any more: {self._told.fatal.str()}")
+            raise ConnectError(f"the producer failed: {self._told.fatal.str()}")
 
 
 class KafkaTransactions(KafkaOutput):

@@ -73,7 +73,7 @@ def connector_of(settings: Settings) -> Connector:
         )
     kind = load(class_name)
     if not issubclass(kind, SourceConnector | SinkConnector):
-        raise ConfigError(f"{class_name} is no connector")
+        raise ConfigError(f"{class_name} is not a connector")
     connector: Connector = kind()
     return connector
 

@@ -142,8 +142,8 @@ class SourceTask(BatchTask):
         if self._runner.is_open and not reader.sent(end):
             if self._transactions is not None:
                 raise ConnectError(
-                    f"{java_class(reader)} leaves a transaction open, and does not go on before it "
-                    "is committed"
+                    f"{java_class(reader)} leaves a transaction open, but waits until it is "
+                    "committed"
                 )
             self._say_each_batch(reader)
             self._runner.commit_transaction()

@@ -175,7 +175,7 @@ class ConnectorsOwn:
 
     def __reduce__(self) -> Any:
         """Refuse: what is asked of a copy in another process would be heard by nobody."""
-        raise TypeError("the context of a task's transactions is of the worker's process alone")
+        raise TypeError("the context of a task's transactions exists only in the worker's process")
 
 
 def kind_of(settings: Settings) -> BoundaryKind:

@@ -65,7 +65,7 @@ class SparkEngine(LocalEngine):
         if is_distributed and boundary is not None and not isinstance(boundary, EachBatch):
             raise ConfigError(
                 f"{SETTING}={kind_of(spec.settings)} needs {ENGINE}=local for this connector: on "
-                "Spark each micro-batch is committed for itself, as with poll"
+                "Spark each micro-batch is committed separately, as with poll"
             )
         packages = connector.spark_packages(spec.settings)
         return SparkBatchRunner(

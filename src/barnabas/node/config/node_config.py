@@ -257,9 +257,9 @@ class NodeConfig:
         if text.strip() == (key.default_text or ""):
             return
         if key.status is Status.NEVER:
-            raise ConfigError(name, f"not served. {key.doc}")
+            raise ConfigError(name, f"is not supported. {key.doc}")
         if key.status is Status.REFUSED:
-            raise ConfigError(name, f"not served yet, and unsafe to ignore. {key.doc}")
+            raise ConfigError(name, f"is not supported yet, and is unsafe to ignore. {key.doc}")
         if key.status is Status.PLANNED:
             self.warnings.append(f"{name} is not supported yet and has no effect")
         if base == "sasl.jaas.config":

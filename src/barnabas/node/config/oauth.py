@@ -73,14 +73,14 @@ def check_classes(config: "NodeConfig") -> None:
             is_named = name == key or name.endswith("." + key)
             if is_named and value.strip() and value.strip() not in known:
                 raise ConfigError(
-                    name, "Java classes cannot be loaded here; served are " + ", ".join(known)
+                    name, "Java classes cannot be loaded here; supported are " + ", ".join(known)
                 )
 
 
 def checks_signatures(jwks_url: str | None, handler: str | None, where: str) -> bool:
     """Return whether tokens must be signed. Raises ConfigError for a handler that has no keys."""
     if handler in SIGNED_HANDLERS and not jwks_url:
-        raise ConfigError(JWKS_URL_KEY, f"must be set, since {where} asks for signed tokens")
+        raise ConfigError(JWKS_URL_KEY, f"must be set, because {where} requires signed tokens")
     return bool(jwks_url) and handler != UNSECURED_HANDLER
 
 
@@ -99,7 +99,7 @@ def check_url(key: str, url: str, environment: Mapping[str, str] = os.environ) -
     elif not host:
         raise ConfigError(key, "the URL names no host")
     if parts.username is not None or parts.password is not None:
-        raise ConfigError(key, "the URL must hold no user or password")
+        raise ConfigError(key, "the URL must not contain a user or password")
     allowed = environment.get(ALLOWED_URLS_VARIABLE)
     if allowed is not None and url not in {entry.strip() for entry in allowed.split(",")}:
         raise ConfigError(key, f"{ALLOWED_URLS_VARIABLE} does not allow the URL")

@@ -33,7 +33,7 @@ IGNORED: dict[str, str] = {
 def refusal(key: str) -> str | None:
     """Why a removed key stops the node, or None."""
     if key in REFUSED:
-        return f"not served: {REFUSED[key]}"
+        return f"is not supported: {REFUSED[key]}"
     if key.startswith(ZOOKEEPER_PREFIXES):
-        return "not served: there is no ZooKeeper here; metadata is kept by controllers (KRaft)"
+        return "is not supported: metadata is kept by controllers (KRaft), not by ZooKeeper"
     return None

@@ -162,13 +162,13 @@ def _check_mechanism(key: str, mechanism: str, where: str) -> None:
     if mechanism == "GSSAPI":
         raise ConfigError(
             key,
-            f"GSSAPI is not served, and {where} would use it (it is the default); choose of "
+            f"GSSAPI, the default, is not supported, but {where} would use it; choose from "
             + ", ".join(LOGIN_MODULES),
         )
     if mechanism not in LOGIN_MODULES:
         raise ConfigError(
             key,
-            f"{mechanism!r} of {where} is not a mechanism that is served; choose of "
+            f"{mechanism!r} of {where} is not a supported mechanism; choose from "
             + ", ".join(LOGIN_MODULES),
         )
 

@@ -104,7 +104,7 @@ def _check_cordoned(config: "NodeConfig") -> None:
     cordoned = config.get_list(key)
     if "*" in cordoned:
         if len(cordoned) > 1:
-            raise ConfigError(key, "must not hold other values beside *")
+            raise ConfigError(key, "must not contain other values beside *")
         return
     unknown = [path for path in cordoned if os.path.abspath(path) not in config.log_dirs]
     if unknown:
@@ -119,7 +119,7 @@ def _check_groups(config: "NodeConfig") -> None:
         if config.get_int(key) not in CODEC_IDS:
             raise ConfigError(key, "is not a codec id: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd")
     if "classic" not in config.get_list("group.coordinator.rebalance.protocols"):
-        raise ConfigError("group.coordinator.rebalance.protocols", "must hold classic")
+        raise ConfigError("group.coordinator.rebalance.protocols", "must contain classic")
     for kind, limited in _LIMITED_GROUP_KEYS.items():
         for name in limited:
             _check_limits(config, kind, name)
@@ -170,7 +170,7 @@ def _check_quorum(config: "NodeConfig") -> None:
         )
     roles = config.process_roles
     if "controller" in roles and voters and config.node_id not in voters:
-        raise ConfigError("controller.quorum.voters", f"must hold this node ({config.node_id})")
+        raise ConfigError("controller.quorum.voters", f"must contain this node ({config.node_id})")
     if roles == {"broker"} and config.node_id in voters:
         raise ConfigError(
             "controller.quorum.voters",
@@ -222,7 +222,7 @@ def _check_broker_listeners(config: "NodeConfig") -> None:
     if inter_broker not in advertised:
         choice = ", ".join(sorted(advertised))
         raise ConfigError(
-            name_key, f"listener {inter_broker!r} is not advertised; choose of {choice}"
+            name_key, f"listener {inter_broker!r} is not advertised; choose from {choice}"
         )
     unbound = advertised - {listener.name for listener in config.listeners}
     if unbound:

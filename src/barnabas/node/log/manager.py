@@ -183,7 +183,7 @@ class LogManager:
                 directory.delete_later(f"{path}/{name}", 0)
                 continue
             if name.endswith(STRAY_DIR_SUFFIX):
-                telemetry.warning("%s/%s is left alone", path, name)
+                telemetry.warning("ignoring %s/%s, a stray log", path, name)
                 continue
             is_future = name.endswith(FUTURE_DIR_SUFFIX)
             other = (self.futures if is_future else self._logs).get(topic_partition)

@@ -107,10 +107,10 @@ class BrokerChannel:
 
     def _peer(self, broker_id: int) -> Peer:
         if self._is_closed:
-            raise ConnectionAbortedError(f"broker {broker_id} is asked no more")
+            raise ConnectionAbortedError(f"cannot ask broker {broker_id}: this node is stopping")
         endpoint = self._endpoint(broker_id)
         if endpoint is None:
-            raise UnknownBrokerError(f"broker {broker_id} is not there")
+            raise UnknownBrokerError(f"broker {broker_id} is not in the cluster")
         peer = self._peers.get(broker_id)
         if peer is not None and (peer.host, peer.port) != (endpoint.host, endpoint.port):
             peer.close()

@@ -313,7 +313,7 @@ class TlsTransport(TcpTransport):
     def _answer(self) -> None:
         """Send what TLS itself has to say, which nobody asked for."""
         if len(self._ciphertext) > PIECES_MAX * PIECE_SIZE_BYTES + ANSWERS_SIZE_MAX_BYTES:
-            self._finish(TlsError("it does not read what TLS has to answer"))
+            self._finish(TlsError("it does not read the answers of TLS"))
             return
         try:
             self._collect_answers()

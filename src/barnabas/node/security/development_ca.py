@@ -150,7 +150,7 @@ def identity_of(text: str) -> Identity:
     identity = Identity("".join(f"{part}\n" for part in certificates), f"{key[0]}\n")
     own = _load(identity.certificates)[0]
     if _public_bytes(_key(identity).public_key()) != _public_bytes(own.public_key()):
-        raise CertificateError("the private key is not the certificate's")
+        raise CertificateError("the private key does not belong to the certificate")
     return identity
 
 

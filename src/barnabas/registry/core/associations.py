@@ -225,5 +225,6 @@ def _invalid(name: str, detail: str) -> RegistryError:
 def _frozen(key: AssociationKey) -> RegistryError:
     return RegistryError(
         errors.ASSOCIATION_FROZEN,
-        f"the {key.association_type} of {key.name!r} is bound to subject {key.subject!r} for good",
+        f"the {key.association_type} of {key.name!r} is permanently bound to subject "
+        f"{key.subject!r}",
     )

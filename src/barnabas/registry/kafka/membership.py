@@ -57,7 +57,7 @@ class Identity:
                 scheme = body.get("scheme") or "http"
                 may_lead = body.get("master_eligibility", True)
                 return cls(host, port, str(scheme), bool(may_lead), bool(body.get("leader")))
-        raise MembershipError(f"{body!r} is no identity of an instance")
+        raise MembershipError(f"{body!r} is not the identity of an instance")
 
     def encode(self) -> bytes:
         """The metadata with which the instance joins."""
@@ -90,7 +90,7 @@ class Assignment:
         """Read an assignment. Raises MembershipError."""
         body = _loads(data)
         if not isinstance(body, dict) or not isinstance(body.get("error", 0), int):
-            raise MembershipError(f"{body!r} is no assignment")
+            raise MembershipError(f"{body!r} is not an assignment")
         leader = body.get("master_identity")
         return cls(
             body.get("master"),

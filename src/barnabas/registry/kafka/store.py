@@ -117,7 +117,9 @@ class KafkaStore:
             async with asyncio.timeout(self._timeout_s):
                 while True:
                     if self._has_stopped:
-                        raise RegistryError(errors.STORE_ERROR, "this instance stops; try again")
+                        raise RegistryError(
+                            errors.STORE_ERROR, "this instance is stopping; try again"
+                        )
                     if self._leader is not None and not self._leads:
                         return Forward(self._leader.url)
                     if self._reign is None or not self._reign.is_open:

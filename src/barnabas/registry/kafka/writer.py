@@ -185,7 +185,7 @@ class Reign:
         One decision after another: while a large one is taken in its thread, others wait.
         """
         if len(self._next.requests) + self._undecided >= WAITING_MAX:
-            raise RegistryError(errors.STORE_ERROR, "too many writes wait already; try again")
+            raise RegistryError(errors.STORE_ERROR, "too many writes are waiting; try again")
         self._undecided += 1
         try:
             async with self._deciding:
@@ -299,7 +299,7 @@ class Reign:
             ]
             offsets = [acknowledged.offset for acknowledged in await asyncio.gather(*futures)]
             if min(offsets) < 0:
-                raise TimeoutError("a broker does not say where it has put a record")
+                raise TimeoutError("a broker did not return the offset of a record")
             # Known before anybody can read them, which is after the commit.
             batch.offsets = offsets
             for offset, record in zip(offsets, batch.records, strict=True):

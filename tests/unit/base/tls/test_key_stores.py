@@ -114,7 +114,7 @@ def test_without_stores_there_is_none() -> None:
     ("given", "key", "message"),
     [
         ({"keystore.location": "/nowhere"}, "keystore.location", "cannot be read"),
-        ({"keystore.type": "BKS"}, "keystore.type", "BKS is not served"),
+        ({"keystore.type": "BKS"}, "keystore.type", "BKS is not supported"),
         (
             {"keystore.type": "PEM", "keystore.location": "{jks}"},
             "keystore.location",

@@ -113,7 +113,7 @@ def test_validation_names_the_setting_and_imports_nothing(
 def test_a_policy_is_checked_before_it_is_called(own: str, name: str) -> None:
     allowed_plugins.allow(["os", own])
     given = {**MIRROR, "replication.policy.class": name}
-    with pytest.raises(ConfigError, match=r"replication\.policy\.class|is no class"):
+    with pytest.raises(ConfigError, match=r"replication\.policy\.class|is not a class"):
         Flow.read(given, mirror.SOURCE).policy()
 
 
@@ -126,7 +126,7 @@ def test_a_module_that_ends_the_process_is_an_error(ending: str) -> None:
 @pytest.mark.parametrize("entry", ["own_plugins", "own_plugins:Own"])
 def test_the_workers_settings_allow_classes_and_modules(own: str, entry: str) -> None:
     step = {"transforms": "t", "transforms.t.type": "own_plugins:Own"}
-    with pytest.raises(ConfigError, match=r"has to be named in barnabas\.connect\.plugins"):
+    with pytest.raises(ConfigError, match=r"name it in barnabas\.connect\.plugins"):
         make_chain(step, WORKER)
     check_settings({**WORKER, "barnabas.connect.plugins": entry})
     assert len(make_chain(step, WORKER).stages) == 1
@@ -153,7 +153,7 @@ def test_a_file_of_signals_is_emptied_only_where_the_worker_allows_it(tmp_path: 
         "signal.enabled.channels": "file",
         "signal.file": str(tmp_path / "any"),
     }
-    with pytest.raises(ConfigError, match=r"FileSignalChannel is off on this worker"):
+    with pytest.raises(ConfigError, match=r"FileSignalChannel is disabled on this worker"):
         PostgresSettings.parse(given)
     check_settings({**WORKER, "barnabas.connect.plugins": "FileSignalChannel"})
     PostgresSettings.parse(given)

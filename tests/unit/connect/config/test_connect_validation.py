@@ -193,7 +193,7 @@ def test_transactions_of_spark_are_micro_batches() -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("no.such:Class", "Failed to find any class"), ("json:JSONEncoder", "has to be named in")],
+    [("no.such:Class", "Failed to find any class"), ("json:JSONEncoder", "name it in")],
 )
 def test_the_class_of_a_data_source_is_checked(name: str, text: str) -> None:
     (found,) = errors({**FORMAT, "format": name})

@@ -104,8 +104,8 @@ def test_listeners() -> None:
         ("x", "right format"),
         ("ftp://a:1", "protocol must"),
         ("", "one URL"),
-        ("http://a:65536", "no port is 65536"),
-        ("http://a:-1", "no port is -1"),
+        ("http://a:65536", "65536 is not a port"),
+        ("http://a:-1", "-1 is not a port"),
     ):
         with pytest.raises(ConfigError, match=message):
             settings.listeners({"listeners": text})

@@ -328,8 +328,8 @@ def test_a_certificate_that_ends_soon_is_told_of_in_time(
         told.append(" ".join(own))
         caplog.clear()
     assert [bool(each) for each in told] == [False, True, False, True, False, True]
-    assert "ends in 29 days" in told[1]
-    assert "ends in 6 days" in told[3]
+    assert "expires in 29 days" in told[1]
+    assert "expires in 6 days" in told[3]
     assert "has expired" in told[5]
     assert watched.seconds_left()["SSL"] < 0
     watched.close()

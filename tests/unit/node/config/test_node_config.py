@@ -104,7 +104,7 @@ def test_no_warning_where_nothing_is_lost(key: str, value: str) -> None:
     ],
 )
 def test_what_will_not_be_served_is_an_error(key: str, value: str) -> None:
-    with pytest.raises(ConfigError, match="not served") as caught:
+    with pytest.raises(ConfigError, match="not supported") as caught:
         with_values({key: value})
     assert caught.value.key == key
 

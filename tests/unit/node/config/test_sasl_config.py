@@ -76,7 +76,7 @@ def test_keys_of_listeners_and_mechanisms_win() -> None:
 REFUSED: dict[str, tuple[dict[str, object], str]] = {
     "Kerberos, by default": (
         {"sasl_enabled_mechanisms": NOT_SET},
-        "sasl.enabled.mechanisms: GSSAPI is not served",
+        "sasl.enabled.mechanisms: GSSAPI, the default, is not supported",
     ),
     "Kerberos between brokers, by default": (
         {"sasl_mechanism_inter_broker_protocol": NOT_SET},
@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
     ),
     "Kerberos to controllers, by default": (
         {"sasl_mechanism_controller_protocol": NOT_SET},
-        "sasl.mechanism.controller.protocol: GSSAPI is not served",
+        "sasl.mechanism.controller.protocol: GSSAPI, the default, is not supported",
     ),
     "no mechanism": (
         {"sasl_enabled_mechanisms": ""},
@@ -92,7 +92,7 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
     ),
     "an unknown mechanism": (
         {"sasl_enabled_mechanisms": "PLAIN,DIGEST-MD5"},
-        "'DIGEST-MD5' of listener PLAINTEXT is not a mechanism that is served",
+        "'DIGEST-MD5' of listener PLAINTEXT is not a supported mechanism",
     ),
     "not enabled between brokers": (
         {"sasl_mechanism_inter_broker_protocol": "SCRAM-SHA-256"},

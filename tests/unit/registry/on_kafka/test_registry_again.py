@@ -170,4 +170,4 @@ async def test_a_store_that_stops_refuses_who_waits(led: Led) -> None:
     await led.store.stop()
     with pytest.raises(RegistryError) as caught:
         await waiting
-    assert caught.value.message == "this instance stops; try again"
+    assert caught.value.message == "this instance is stopping; try again"

@@ -123,7 +123,7 @@ REFUSED = {
             "kafka.security.protocol": "SASL_SSL",
             "kafka.sasl.mechanism": "GSSAPI",
         },
-        "GSSAPI is not served; set one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        "GSSAPI is not supported; set one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
     ),
     "no password": (
         {

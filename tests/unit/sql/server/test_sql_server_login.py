@@ -94,7 +94,7 @@ def test_a_changed_file_counts_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"authentication_method": "BEARER"}, "authentication.method: BEARER is not served"),
+        ({"authentication_method": "BEARER"}, "authentication.method: BEARER is not supported"),
         ({"authentication_realm": "No"}, "authentication.realm: .* has no section 'No'"),
         ({"authentication_realm": "Other"}, "section Other .* is not of a PropertyFileLoginModule"),
         ({"java_security_auth_login_config": ""}, "must name the login configuration"),

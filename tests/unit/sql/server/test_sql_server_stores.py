@@ -141,7 +141,7 @@ def test_librdkafkas_names_of_user_and_password_do_too() -> None:
     ("values", "said"),
     [
         ({"security.protocol": "TLS"}, "security.protocol: TLS is none of"),
-        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism: GSSAPI is not served"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism: GSSAPI is not supported"),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"},
             "sasl.jaas.config: has no username and no password",

@@ -172,7 +172,9 @@ def quickstart(name: str) -> dict[str, Any]:
     """Return the Avro schema of a quickstart. Raises ConfigError."""
     fields = _FIELDS.get("users_array_map" if name == "users_" else name)
     if fields is None:
-        raise ConfigError(f"there is no quickstart {name}; there are {', '.join(sorted(_FIELDS))}")
+        raise ConfigError(
+            f"there is no quickstart {name}; choose from {', '.join(sorted(_FIELDS))}"
+        )
     return {
         "type": "record",
         "namespace": "ksql",

@@ -98,7 +98,7 @@ class Events:
                 if not self._is_tolerant:
                     raise ConnectError(f"Exception creating Source record: {error}") from error
                 if self._logs:
-                    _log.error("a change is left out: %s", error)
+                    _log.error("skipping a change: %s", error)
                 record = self._dead_letter(raw, offset)
             if record is not None:
                 yield record

@@ -53,10 +53,10 @@ def slot_of(connection: psycopg.Connection[Any], settings: PostgresSettings) -> 
     if plugin != "pgoutput" or database != settings.database:
         raise ConnectError(
             f"The replication slot {name} is of plugin {plugin} and database {database}: "
-            f"needed is one of pgoutput and {settings.database}"
+            f"it must be of plugin pgoutput and database {settings.database}"
         )
     if confirmed is None:
-        raise RetriableError(f"The replication slot {name} is still being made")
+        raise RetriableError(f"The replication slot {name} is still being created")
     return Slot(lsn_of(confirmed), status == "lost")
 
 
@@ -105,7 +105,7 @@ def prepare_publication(
         if mode == "disabled":
             raise ConnectError(
                 f"The publication {name} does not exist, and "
-                "publication.autocreate.mode=disabled forbids to make it"
+                "publication.autocreate.mode=disabled prevents its creation"
             )
         target = {"all_tables": " FOR ALL TABLES", "no_tables": ""}.get(mode)
         if target is None:
@@ -130,7 +130,7 @@ def check_signals(connection: psycopg.Connection[Any], settings: PostgresSetting
         b"SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = %s", settings.signal_table
     ).fetchone()
     if there is None:
-        _log.warning("The table of signals %s does not exist: no signal is read there", name)
+        _log.warning("The signal table %s does not exist, so no signals are read from it", name)
         return
     row = connection.execute(
         b"SELECT 1 FROM pg_publication_tables"

@@ -134,7 +134,7 @@ class FileSourceReader(SourceReader):
                 if not self._settings.skips_damaged:
                     raise DataError(f"{part.name}: {error}") from error
                 if self._settings.logs_damaged:
-                    _log.warning("the rest of %s is left out: %s", part.name, error)
+                    _log.warning("skipping the rest of %s: %s", part.name, error)
 
     def offsets(self, end: dict[str, Any]) -> Sequence[tuple[JsonMap, JsonMap]]:
         """Each file of the batch is read to its end."""

@@ -163,7 +163,7 @@ class ConfigLog:
                 try:
                     return take(key.removeprefix(prefix), value)
                 except RecordError as error:
-                    _log.error("the record %s of the config topic is left out: %s", key, error)
+                    _log.error("skipping the record %s of the config topic: %s", key, error)
                     return None
         _log.error("a record of the config topic has an unknown key: %s", key)
         return None

@@ -63,7 +63,7 @@ class OffsetLog:
             if offset is not None and not isinstance(offset, dict):
                 raise RecordError("the offset is not an object")
         except RecordError as error:
-            _log.warning("a record of the offset topic is left out: %s", error)
+            _log.warning("skipping a record of the offset topic: %s", error)
             return
         held = self._offsets.setdefault(connector, {})
         same = _canonical(partition)

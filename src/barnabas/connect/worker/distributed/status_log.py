@@ -112,7 +112,7 @@ class StatusLog:
             else:
                 raise RecordError("an unknown key")
         except RecordError as error:
-            _log.warning("the record %s of the status topic is left out: %s", key, error)
+            _log.warning("skipping the record %s of the status topic: %s", key, error)
 
     def _on_connector(self, name: str, value: bytes | None) -> None:
         if not name:
@@ -163,7 +163,7 @@ def _status(value: bytes) -> Status:
     fields = parse_object(value)
     state, trace, version = text(fields, "state"), fields.get("trace"), fields.get("version")
     if state not in STATES:
-        raise RecordError(f"{state} is no state")
+        raise RecordError(f"{state} is not a state")
     return Status(
         state,
         text(fields, "worker_id"),

@@ -58,7 +58,7 @@ def change_mode(call: Call) -> Write[str | None]:
     """PUT /mode and /mode/{subject}; null takes the mode away."""
     place, force = _place(call), call.query.flag("force")
     if "mode" not in call.body:
-        raise RegistryError(errors.INVALID_MODE, "the body does not say a mode")
+        raise RegistryError(errors.INVALID_MODE, "the body does not name a mode")
     wanted = text(call.body, "mode")
 
     def decide(view: View) -> Decision[str | None]:

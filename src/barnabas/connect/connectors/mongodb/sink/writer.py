@@ -182,7 +182,7 @@ class MongoWriter(SinkWriter):
         if not topic.is_tolerant:
             raise ConnectError(f"cannot write a record of {record.topic}: {error}") from error
         if topic.logs:
-            _log.error("a record of %s is left out: %s", record.topic, error)
+            _log.error("skipping a record of %s: %s", record.topic, error)
         is_everywhere = str(self._settings.get("errors.tolerance", "none")).lower() == "all"
         if self.report is not None and is_everywhere:
             self.report(record, error)
