@@ -85,7 +85,7 @@ class RegistryConfig:
                 if not extension.endswith(KEY_REGISTRY):
                     raise ConfigError(name, f"{extension} is a Java class, which cannot be loaded")
                 self.warnings.append(
-                    f"{name} is ignored, because the key registry is not supported"
+                    f"{name}: ignored, because the key registry is not supported"
                 )
         if self.get_int("kafkagroup.heartbeat.interval.ms") >= self.session_timeout_ms:
             raise ConfigError(
