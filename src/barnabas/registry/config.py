@@ -84,9 +84,7 @@ class RegistryConfig:
             for extension in self.get_list(name):
                 if not extension.endswith(KEY_REGISTRY):
                     raise ConfigError(name, f"{extension} is a Java class, which cannot be loaded")
-                self.warnings.append(
-                    f"{name}: ignored, because the key registry is not supported"
-                )
+                self.warnings.append(f"{name}: ignored, because the key registry is not supported")
         if self.get_int("kafkagroup.heartbeat.interval.ms") >= self.session_timeout_ms:
             raise ConfigError(
                 "kafkagroup.heartbeat.interval.ms",

@@ -181,7 +181,7 @@ def test_a_schema_is_a_file_of_a_bounded_size(path: str, tmp_path: Path) -> None
 )
 def test_file_connectors_are_off_until_the_worker_turns_them_on(setting: dict[str, str]) -> None:
     given = {"name": "f", "connector.class": "FileStreamSource", "topic": "t", "file": "/x"}
-    with pytest.raises(BadRequestError, match=r"disabled on this worker.*barnabas\.connect\.plugins"):
+    with pytest.raises(BadRequestError, match=r"disabled on this .*barnabas\.connect\.plugins"):
         validate_connector(given, WorkerRules())
     assert FILE_SOURCE not in listed("source")
     with pytest.raises(ConfigError, match="disabled on this worker"):
