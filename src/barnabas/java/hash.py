@@ -1,9 +1,8 @@
 """Java's hash of strings, the order of its HashMap and HashSet, and Kafka's murmur2.
 
-Placement depends on them, and so does the order of entries that users see: a MAP of SQL has no
-order, and ours keep that in which entries came. Where an order shows in a result that users
-compare, as in REDUCE and in a MAP's text, it is that of `new HashMap(size)`, in which ksqlDB keeps
-what it reads from JSON.
+Partitioning depends on them, and so does the visible order of entries: a MAP of SQL has no order,
+and ours keep the order of insertion. If the order shows in a result that users compare, as in
+REDUCE and in a MAP's text, it is that of `new HashMap(size)`, in which ksqlDB keeps MAPs from JSON.
 
 Source: String.hashCode, java.util.HashMap; Kafka's Utils.abs and Utils.murmur2.
 """

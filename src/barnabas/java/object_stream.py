@@ -1,6 +1,6 @@
-"""Arrays of keys as Java serializes them, which is how Debezium's offsets tell a snapshot's place.
+"""Arrays of keys in Java's serialization, in which Debezium stores a snapshot's position.
 
-Read are numbers, texts, booleans and UUIDs; written are integers, booleans, UUIDs and texts.
+It reads numbers, texts, booleans and UUIDs, and writes integers, booleans, UUIDs and texts.
 
 Source: "Java Object Serialization Specification", chapter 6 (protocol).
 """

@@ -1,7 +1,7 @@
 """Java's regular expressions: compiled, searched and used for replacements as Java does.
 
-`regex_translation` makes Python's patterns of them; it tells what differs, and what is left out.
-`regex_linear` searches long texts, where Python's engine may take for ever.
+`regex_translation` translates them to Python's patterns, and documents differences and gaps.
+`regex_linear` searches long texts, for which Python's engine may take forever.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Search = Callable[[int], Match | None]
 
 
 class JavaPattern:
-    """A pattern. `groups`: how many it has; `names`: the numbers of those with names."""
+    """A pattern. `groups`: the number of its groups; `names`: the numbers of named groups."""
 
     def __init__(self, java: str) -> None:
         self.java = java

@@ -30,7 +30,7 @@ _UNICODE_SETS = {"d": "IsDigit", "w": "IsWord", "s": "IsWhite_Space"}
 
 
 class CharacterReader:
-    """Reads a pattern once, from left to right; `flags` are those that hold where it stands."""
+    """Reads a pattern once, from left to right; `flags` are those at the current position."""
 
     def __init__(self, pattern: str) -> None:
         self.text = pattern

@@ -1,14 +1,14 @@
-"""Regular expressions that take linear time: RE2's, of the text that Python's `re` is given.
+"""Regular expressions in linear time: RE2 patterns made from those for Python's `re`.
 
 `re` backtracks and holds the interpreter lock during that time: `(a+)+$` over thirty
-letters takes minutes. RE2 follows all ways at once. It finds the same where it has the same
-constructs; `linear` gives None for patterns with others (look-around, references, possessive
-quantifiers). RE2 takes ten times as long for a short text, so `length_max` tells up to which length
-`re` cannot take long either.
+letters takes minutes. RE2 follows all alternatives at once. It finds the same matches if it has the
+same constructs; `linear` returns None for patterns with others (look-around, references, possessive
+quantifiers). RE2 takes ten times as long for a short text, so `length_max` is the length up to
+which `re` cannot take long either.
 
-`$` is look-ahead in Java: it also stands before the last end of line. At the end of a pattern that
-is put otherwise: an empty group, and behind it what is left of the text. The group's place is the
-end of the match.
+`$` is look-ahead in Java: it also matches before the last end of line. At the end of a pattern it
+is replaced by an empty group, followed by the rest of the text. The group's position is the end of
+the match.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Tree = Sequence[tuple[Any, Any]]
 
 
 class NotLinearError(Exception):
-    """RE2 has not all of a pattern's constructs."""
+    """RE2 lacks some of a pattern's constructs."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Errors of schemas and of data that have one."""
+"""Errors of schemas, and of data with a schema."""
 
 from __future__ import annotations
 

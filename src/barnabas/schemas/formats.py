@@ -1,4 +1,4 @@
-"""The table of formats, with a memory of what was parsed.
+"""The table of formats, with a cache of parsed schemas.
 
 A format's modules are loaded when the first text of it comes: those of Protobuf and JSON Schema
 take 6 MB and most of the start, and most registries have Avro only.

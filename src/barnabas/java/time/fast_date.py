@@ -1,9 +1,9 @@
-"""Dates read as SimpleDateFormat reads them, which PARSE_DATE does.
+"""Parses dates as SimpleDateFormat does, for PARSE_DATE.
 
-It differs from `pattern`: the months and days may be out of range and roll over, what follows the
-date in the text is not looked at, `MMM` takes full names too, and parts that are missing are those
-of 1970-01-01. One thing differs from Java: the Gregorian calendar holds for all time, where Java
-takes the Julian one before October 1582.
+It differs from `pattern`: months and days may be out of range and roll over, text after the date is
+ignored, `MMM` accepts full names too, and missing parts are those of 1970-01-01. One difference
+from Java: the Gregorian calendar applies to all times, while Java uses the Julian one before
+October 1582.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z]+(?:/[A-Za-z_]+)*")
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A letter and how often it stands, or a literal."""
+    """A letter and the number of its repetitions, or a literal."""
 
     letter: str
     count: int

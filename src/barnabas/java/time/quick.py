@@ -1,7 +1,7 @@
-"""A short way to read timestamps of common patterns: numbers, literals and an offset.
+"""A fast parser for timestamps with common patterns: numbers, literals and an offset.
 
-It reads what is plain, several times faster than `pattern` and `resolve`, and leaves all else to
-them: texts that do not fit, fields out of range, years of five digits.
+It is several times faster than `pattern` and `resolve`, and leaves all other texts to them: those
+that do not fit, with fields out of range, or with years of five digits.
 """
 
 from __future__ import annotations

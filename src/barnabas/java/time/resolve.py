@@ -1,4 +1,4 @@
-"""From the fields that a text holds to a date, a time of day or a timestamp.
+"""Resolves the fields read from a text to a date, a time of day or a timestamp.
 
 As java.time does it by default ("smart"): the fields of a date that together make one become it,
 31 of a shorter month becomes the month's last day, and what does not agree is an error.

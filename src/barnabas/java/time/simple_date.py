@@ -1,7 +1,7 @@
 """Dates as Java's SimpleDateFormat writes and leniently reads them, in English and UTC.
 
-Unlike `pattern.py`, whose patterns are those of DateTimeFormatter: other letters, numbers of any
-width, and values beyond their range that go on into the next larger field.
+Unlike DateTimeFormatter (`pattern.py`), it has other letters, accepts numbers of any width, and
+carries values out of range over into the next larger field.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ZONE: Final = re.compile(r"[A-Za-z][A-Za-z/_]*")
 
 
 class SimpleDateFormat:
-    """One pattern. Raises ValueError with Java's text for one that it does not take."""
+    """One pattern. Raises ValueError with Java's message for an invalid one."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern

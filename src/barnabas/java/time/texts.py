@@ -1,7 +1,7 @@
 """Dates, times and timestamps as texts by a pattern: what functions and TIMESTAMP_FORMAT use.
 
-Each raises ValueError with what is wrong with the pattern, the zone or the text. Where no zone is
-named it is UTC: ksqlDB takes its host's zone in some functions, ours mean the same on every host.
+Each raises ValueError that says what is wrong with the pattern, the zone or the text. The default
+zone is UTC: ksqlDB uses its host's zone in some functions, ours give the same on every host.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Units of time, by the words that statements have for them, and how long they last."""
+"""Units of time, by their names in statements, with their lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The canonical text: what the registry keeps and hashes, byte for byte what Java writes.
+"""The canonical text that the registry stores and hashes; it equals Java's byte for byte.
 
 That is `Schema.toString()`: attributes in one order, a namespace only where it changes, a type
 whole at its first use and by name from then on, properties after what the specification names.

@@ -1,4 +1,4 @@
-"""JSON as Jackson reads and writes it: the text that a schema comes in, and is kept as.
+"""JSON as Jackson reads and writes it, for the texts of schemas.
 
 Read: comments before the end are layout, of a key that comes twice the last value stands at the
 first one's place, NaN and Infinity are not numbers. Written: as `Schema.toString()` of Java writes,

@@ -1,6 +1,6 @@
-"""Names that are used before their definition: found once the whole document is read.
+"""Resolves names that are used before their definition, once the whole document is read.
 
-Then what was judged without them is judged again: branches of unions, and defaults.
+Checks made without them are then repeated: those of union branches and of defaults.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Logical types: whether the one that a schema names fits it. One that does not is ignored."""
+"""Checks that a logical type fits its schema. One that does not is ignored."""
 
 import math
 

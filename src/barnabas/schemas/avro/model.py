@@ -1,4 +1,4 @@
-"""An Avro schema as objects: what the parser makes, and all others read.
+"""An Avro schema as objects: built by the parser, read by all other modules.
 
 Objects are built by the parser alone and are immutable from then on. A named type is one object
 wherever it is used, so a schema is a graph, and a recursive one has cycles: code that walks it

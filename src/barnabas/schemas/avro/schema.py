@@ -1,4 +1,4 @@
-"""The AVRO format: a text to a schema, and what the registry asks of a schema."""
+"""The AVRO format: parses texts to schemas, with the operations that the registry needs."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Data without a schema in Avro: a record, one field of which has the value.
+"""Data without a schema in Avro: a record with one field for each type, one of which has the value.
 
 Whole numbers are long, as they have no width in Python; what other writers wrote as int or float is
 read as well.

@@ -1,6 +1,6 @@
-"""Avro schemas for the codec: names in full, defined once, no logical types, nothing beside.
+"""Avro schemas reduced for the codec: full names, defined once, no logical types or properties.
 
-What logical types and properties mean is this room's business; the codec sees numbers and bytes.
+The converters handle logical types and properties; the codec sees only numbers and bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Avro's schemas as Connect's, and what the codec reads as Connect's values.
+"""Translates Avro's schemas to Connect's, and the codec's values to Connect's values.
 
 Source: io.confluent.connect.avro.AvroData (Confluent 8).
 """
@@ -87,7 +87,7 @@ def same(value: Any) -> Any:
 
 
 class AvroReading:
-    """Makes schemas and conversions of one Avro schema."""
+    """Translates one Avro schema, and makes conversions for its values."""
 
     def __init__(self, names: AvroNames, options: AvroOptions) -> None:
         self._names = names

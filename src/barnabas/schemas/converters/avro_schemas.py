@@ -1,4 +1,4 @@
-"""Connect's schemas as Avro's, as Confluent's AvroData writes them.
+"""Translates Connect's schemas to Avro's, as Confluent's AvroData does.
 
 Properties `connect.…` hold what Avro cannot express, so that the schema can be restored.
 

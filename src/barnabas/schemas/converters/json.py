@@ -1,8 +1,8 @@
 """Connect's data in JSON, with the schema in an envelope or without.
 
-What a schema costs is paid once: texts of schemas and the functions that write and read their
-values are kept. A message whose envelope begins with the same text as one before is not parsed for
-its schema again.
+The work for a schema is done once: texts of schemas and the functions that write and read their
+values are cached. If a message's envelope begins with the same text as an earlier one, its schema
+is not parsed again.
 
 Source: org.apache.kafka.connect.json.JsonConverter (Kafka 4.3).
 """

@@ -1,6 +1,6 @@
 """Connect's values from parsed JSON: one function is made per schema.
 
-What Jackson's nodes give when they are asked for another type than they have is as in Java: a text
+Jackson's nodes convert as in Java if they are asked for another type than they have: a text
 read as a number is 0, a number read as a text is null.
 """
 

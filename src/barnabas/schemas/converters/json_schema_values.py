@@ -1,7 +1,7 @@
 """Values in JSON as Confluent's JsonSchemaData writes them.
 
-They differ from JsonConverter's in maps with other keys than texts, whose entries are objects, and
-in choices, of which the value alone is written.
+They differ from JsonConverter's for maps whose keys are not strings (entries are objects), and for
+choices (only the value is written).
 """
 
 from __future__ import annotations

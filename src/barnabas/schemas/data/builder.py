@@ -1,4 +1,4 @@
-"""Schemas in few words.
+"""Short functions that build schemas.
 
     POINT = struct_of({"x": FLOAT64, "y": FLOAT64, "label": optional(STRING)}, name="geo.Point")
     Struct.of(POINT, {"x": 1.0, "y": 2.0})

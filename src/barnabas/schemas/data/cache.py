@@ -11,7 +11,7 @@ ENTRIES_MAX = 1000
 
 
 class Cache(Generic[K, V]):
-    """Keeps what was made of a key; the oldest goes when there are too many.
+    """Keeps the object made for a key; the oldest is dropped when there are too many.
 
     The same object is found by its identity: a schema keeps its hash, and nothing is compared.
     """

@@ -1,4 +1,4 @@
-"""Values of one schema as values of another, where the two are compatible.
+"""Projects values of one schema to another, if the two are compatible.
 
 Source: org.apache.kafka.connect.data.SchemaProjector (Kafka 4.3).
 """

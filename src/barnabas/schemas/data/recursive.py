@@ -1,8 +1,8 @@
 """Schemas of structs that contain themselves: a list's next item, a tree's branches.
 
-Within itself such a schema is a `SchemaReference`, which has all that the schema has, with its own
-word on nulls. Who walks through schemas must not follow one without end: who makes something of a
-schema makes it of a reference when it is first needed (`when_needed`).
+Inside itself such a schema is a `SchemaReference`: it has all attributes of the schema, but its own
+optionality. Code that walks through schemas must not follow references forever: it processes a
+reference only when that is first needed (`when_needed`).
 
 Source: AvroData.CyclicSchemaWrapper (Confluent 8).
 """

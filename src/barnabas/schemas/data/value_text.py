@@ -1,7 +1,7 @@
-"""Values as texts that tell their types, and values read from such texts; for headers.
+"""Writes values as texts that show their types, and reads such texts; for headers.
 
-`[1, 2]` is read as an array of INT8, `{"a":1.5}` as a map, `2020-01-01` as a Date; what is none of
-these is a STRING. Source: org.apache.kafka.connect.data.Values (Kafka 4.3).
+`[1, 2]` is read as an array of INT8, `{"a":1.5}` as a map, `2020-01-01` as a Date; any other text
+is a STRING. Source: org.apache.kafka.connect.data.Values (Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def text_to_value(text: str) -> SchemaAndValue:
 
 
 class _ValueReader:
-    """Reads tokens: delimiters, and what stands between them."""
+    """Reads tokens: delimiters, and the texts between them."""
 
     def __init__(self, text: str) -> None:
         self._original = text

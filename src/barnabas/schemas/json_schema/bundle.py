@@ -1,8 +1,8 @@
 """A schema with all that it refers to in one text: the form `resolved`.
 
-Each document that a reference leads to is put among the definitions once, and the references into
-it become pointers there. So the text grows by what is referred to, and cycles stay cycles.
-Metaschemas stay where they are: all who validate know them.
+Each document that a reference leads to is added to the definitions once, and references into it
+become pointers there. So the text grows only by the referenced documents, and cycles stay cycles.
+Metaschemas are not included: every validator knows them.
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
 """The requirements of each draft's metaschema on the keywords, as tables.
 
-The general way, a validator that runs the metaschema, takes many times as long as all the rest of
-parsing (the newest drafts' are spread over eight documents that refer to one another dynamically).
-A test holds these tables to the metaschemas: both find fault with the same schemas.
+A validator that runs the metaschema takes many times as long as the rest of parsing (those of the
+newest drafts are spread over eight documents with dynamic references to one another). A test
+compares these tables with the metaschemas: both refuse the same schemas.
 """
 
 import re

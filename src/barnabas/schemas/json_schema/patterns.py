@@ -1,8 +1,8 @@
 """Regular expressions of schemas.
 
-They are written for ECMAScript and come from strangers, so none is ever run by an engine that goes
-back and tries again: matching is RE2's, which takes time linear in the text. What RE2 does not know
-(looking ahead and behind, back references) is only checked for its form, and matches nothing.
+They are written for ECMAScript and come from untrusted users, so none is ever run by a backtracking
+engine: RE2 matches them, in time linear in the text. Constructs that RE2 lacks (look-ahead,
+look-behind, back references) are only checked for their form, and match nothing.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The format JSON: texts to schemas, and what the registry asks of a schema."""
+"""The JSON format: parses texts to schemas, with the operations that the registry needs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar

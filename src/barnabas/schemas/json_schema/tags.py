@@ -1,6 +1,6 @@
-"""Tags in a schema (`confluent:tags`), and the names of what they can be put on.
+"""Tags in a schema (`confluent:tags`), and the names of the entities that can have tags.
 
-An entity's name is the way to it, as Confluent writes it: `object.address.object.street` is a field
+An entity's name is its path, as Confluent writes it: `object.address.object.street` is a field
 of the object in the field `address`. Items of an array are `array`, alternatives `oneof.0` (in an
 order of their own, not the text's), definitions `definitions.Name`.
 """

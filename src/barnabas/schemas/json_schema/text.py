@@ -1,8 +1,8 @@
 """JSON text to values and back, for schemas.
 
-Numbers keep what was written: integers are `int`, all others `Decimal`. The text that comes back is
-the one that Confluent's registry keeps: members in their order, no layout, numbers as Java's
-BigDecimal prints them, characters as themselves.
+Numbers keep all their digits: integers are `int`, all others `Decimal`. Written texts equal those
+that Confluent's registry stores: members in their order, no layout, numbers as Java's BigDecimal
+prints them, characters unescaped.
 """
 
 import json

@@ -4,8 +4,8 @@ Fields are the same if their numbers are. A reader sees what was written if the 
 field stays: numbers of one kind, strings and bytes, the same message. Messages of other files are
 compared where the field that uses them is, unless both files name the same subject and version.
 
-It says more than Confluent's registry where that would call a reader compatible that cannot read:
-a number that becomes repeated (or no longer is) breaks readers whether a label is written or not
+It is stricter than Confluent's registry where that calls a reader compatible that cannot read the
+data: a field that becomes repeated (or no longer is) breaks readers with or without a written label
 (proto3 has none), and groups are fields.
 """
 

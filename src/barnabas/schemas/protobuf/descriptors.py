@@ -1,4 +1,4 @@
-"""Descriptors by the protobuf library: it builds them, which finds what our own rules do not."""
+"""Builds descriptors with the protobuf library, which finds errors that our own rules do not."""
 
 import re
 from functools import cache

@@ -1,4 +1,4 @@
-"""The kinds of changes between two files, which of them break readers, and their words."""
+"""The kinds of changes between two files, which of them break readers, and their descriptions."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The one form of all files of one meaning, as Confluent's registry has it for `normalize`.
+"""The normal form: the same for all files with one meaning, as Confluent's registry's `normalize`.
 
 Names of types are full, options, imports, reserved numbers and the like are sorted, fields are in
 the order of their numbers, and an entry of a map that stands as a message becomes a map. The order

@@ -1,4 +1,4 @@
-"""Rules for arrays. Items behind those with a schema of their own have a content model too."""
+"""Rules for arrays. Items after those with their own schemas have a content model too."""
 
 from barnabas.schemas.json_schema.diff.changes import Changes, Steps, inside
 from barnabas.schemas.json_schema.diff.objects import compare_unevaluated

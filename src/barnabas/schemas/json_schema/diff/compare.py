@@ -1,8 +1,9 @@
 """Comparing two schemas, pair by pair of the schemas inside them.
 
-A pair is compared once. One that is met again while it is being compared (schemas that refer to
-themselves) is taken for compatible. What was concluded from that may be wrong, if the pair turns
-out incompatible: so all is done again with the incompatible pairs known, until none is new.
+A pair is compared once. If it is met again during its own comparison (schemas that refer to
+themselves), it is assumed to be compatible. If it turns out to be incompatible, conclusions from
+that assumption may be wrong: so the comparison is repeated with the known incompatible pairs, until
+no new one is found.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Kinds of changes, by Confluent's names, and a description of each.
 
-A change that is harmless by the policy is not told, so only kinds that some policy refuses need
-words here. The lenient policy (`compatibilityPolicy`) allows more changes of content models.
+A change that the policy calls harmless is not reported, so only kinds that some policy refuses need
+a description. The lenient policy (`compatibilityPolicy`) allows more changes of content models.
 """
 
 _HARMFUL = {

@@ -117,7 +117,7 @@ class StringSchema(Schema):
 
 @dataclass(slots=True, eq=False)
 class NumberSchema(Schema):
-    """Numbers, or integers alone."""
+    """Numbers, or only integers."""
 
     is_integer: bool = False
     minimum: Number | None = None

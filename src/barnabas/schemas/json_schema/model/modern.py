@@ -1,4 +1,4 @@
-"""Drafts 2019-09 and 2020-12 to kinds, by the rules that Confluent translates them with.
+"""Translates drafts 2019-09 and 2020-12 to kinds, by Confluent's rules.
 
 Each keyword is a small schema of one kind. Two of the same kind join into one; with one of several
 types, the keywords of that type join it; what cannot join is an allOf.

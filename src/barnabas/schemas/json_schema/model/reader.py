@@ -1,4 +1,4 @@
-"""Documents to kinds."""
+"""Translates documents to kinds."""
 
 from collections.abc import Mapping
 
