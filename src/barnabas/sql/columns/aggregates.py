@@ -2,9 +2,9 @@
 
     topic ─▶ filters, selections ─▶ groups of (key, window) ─▶ state ─▶ HAVING ─▶ last row of each
 
-Only where results are the last ones of each key and batch: then the rows between need not be made.
-A batch in which a record is in doubt goes through the row engine as a whole, before any state has
-changed.
+Used only if the result has the last row of each key and batch: then the rows in between need not be
+computed. If a record of a batch is doubtful, the whole batch goes through the row engine, before
+any state has changed.
 """
 
 from __future__ import annotations

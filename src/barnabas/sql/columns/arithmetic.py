@@ -1,4 +1,4 @@
-"""Calculations and casts of numbers, for whole columns."""
+"""Arithmetic and casts of numbers, for whole columns."""
 
 from __future__ import annotations
 

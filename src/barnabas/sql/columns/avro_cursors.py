@@ -1,4 +1,4 @@
-"""Positions in the Avro data of many records, from which all of them are read at once."""
+"""Cursors: positions in the Avro data of many records, to read from all of them at once."""
 
 from __future__ import annotations
 

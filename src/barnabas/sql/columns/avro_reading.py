@@ -131,7 +131,7 @@ _Root = Callable[[Cursors], list[Vector]]
 
 
 class _NoFormError(Exception):
-    """Data with the schema have no reader of columns."""
+    """Data with this schema cannot be read as columns."""
 
 
 class _Types(NamedTuple):

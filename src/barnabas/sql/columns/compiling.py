@@ -1,4 +1,4 @@
-"""What makes kernels of expressions: see kernels.py."""
+"""Compiles expressions to kernels: see kernels.py."""
 
 from __future__ import annotations
 

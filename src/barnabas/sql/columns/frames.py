@@ -1,4 +1,4 @@
-"""Records of a batch on their way through the steps."""
+"""Frames: the records of a batch on their way through the steps of a stage."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ MAPPED: Final = (BaseType.STRING, BaseType.DOUBLE, *WHOLE)
 
 
 class Call(NamedTuple):
-    """A call of a function that ships with us, and what its arguments are."""
+    """A call of a built-in function, with its arguments."""
 
     name: str
     meant: ScalarCall

@@ -1,7 +1,7 @@
-"""The records of several partitions in the order in which the row engine takes them.
+"""Merges the records of several partitions into the order in which the row engine takes them.
 
-Of the heads of all queues the earliest is next. So a record comes when the latest timestamp up to
-it, in its own queue, is due; of equal ones the first queue's come first.
+The row engine takes the earliest of the heads of all queues. So a record is due at the latest
+timestamp up to it in its queue; of equal ones the first queue's come first.
 """
 
 from __future__ import annotations

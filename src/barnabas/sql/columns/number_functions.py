@@ -1,7 +1,7 @@
-"""Functions of numbers for whole columns, with the row engine's bits: those of NaN and -0.0 too.
+"""Functions of numbers for whole columns, bit by bit as the row engine's: also for NaN and -0.0.
 
 Roots are exact in any library. Other functions of DOUBLE differ in the last digit from one to the
-other, so they have no form here.
+other, so they have no column form here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads keys and values of a topic's records as vectors.
 
-A reader gives the columns, and which records it is not certain of: the row reader reads those.
-Certain is a record of which the row reader would give the same values, bit by bit.
+A reader returns the columns, and the records that it is not certain of: the row reader reads those.
+A record is certain if the row reader would give the same values, bit by bit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The records of a topic as frames: what a source step does, for a whole batch.
+"""The source step for whole batches: reads the records of a topic as frames.
 
 What the readers of vectors are not certain of is read by the row reader, and put in its place: it
 makes the notes for the processing log, and leaves out what it cannot read.

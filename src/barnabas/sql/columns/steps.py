@@ -1,4 +1,4 @@
-"""Steps between a source and what ends a stage, over frames: filter, selection, new key."""
+"""The steps of a stage between source and end, over frames: filter, selection, new key."""
 
 from __future__ import annotations
 

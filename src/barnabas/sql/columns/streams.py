@@ -45,7 +45,7 @@ class Made:
 
 
 class ColumnSink:
-    """The last step of a stream: writes what frames hold."""
+    """The last step of a stream: writes the records of frames."""
 
     def __init__(
         self, form: SinkForm, write_key: writing.Writer | None, write_value: writing.Writer
@@ -89,7 +89,7 @@ def column_sink(form: SinkForm, schemas: SchemaStore | None) -> ColumnSink | Non
 
 
 class Ending:
-    """What a stage ends with: the sink for frames, and the row writer for single records."""
+    """The end of a stage: the sink for frames, and the row writer for single records."""
 
     def __init__(self, sink: ColumnSink, writer: Callable[[], TopicWriter]) -> None:
         self._sink, self._writer = sink, writer

@@ -1,7 +1,7 @@
 """Functions of texts for whole columns.
 
-Arrow counts characters, Java UTF-16 units, and Arrow's upper and lower case are not Java's: where a
-text is not ASCII, or has a character of two units, its value is made by the row engine's function.
+Arrow counts characters, Java UTF-16 units, and Arrow's upper and lower case are not Java's: if a
+text is not ASCII, or has a character of two units, the row engine's function computes its value.
 """
 
 from __future__ import annotations

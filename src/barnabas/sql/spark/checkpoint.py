@@ -1,4 +1,4 @@
-"""The checkpoint directory of a query: Spark's own files, and which plan they are of."""
+"""The checkpoint directory of a query: Spark's own files, and the plan that they belong to."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _VERSION = 1
 
 
 class CheckpointError(Exception):
-    """The directory is that of another plan, or cannot be read."""
+    """The directory belongs to another plan, or cannot be read."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What state depends on, beside the records: it stays as it was at the first start.
+    """The facts that state depends on, besides the records: they stay as at the first start.
 
     `plan`, `shape`: of the statement that ran last; empty in checkpoints of earlier versions.
     """

@@ -1,4 +1,4 @@
-"""Which parts of a plan run as columns, and where records go on their way to them.
+"""Decides which parts of a plan run as columns, and builds their programs.
 
 A program takes whole batches; there is one for a stage without stores that reads a topic, and one
 for an operator. Where one operator has all stages, the stage that gives records a new key and the

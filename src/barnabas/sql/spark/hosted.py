@@ -1,6 +1,6 @@
-"""A plan as a worker process of Spark's runs it: built once per process, for every micro-batch.
+"""A plan in a Spark worker process: it is built once per process, and runs every micro-batch.
 
-Nothing here knows Spark: parcels come in, parcels go out, and stores are given.
+Nothing here depends on Spark: parcels come in, parcels go out, and stores are passed in.
 """
 
 from __future__ import annotations

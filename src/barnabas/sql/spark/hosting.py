@@ -1,4 +1,4 @@
-"""What a worker needs to run a plan, in a module that imports little: see processor.py."""
+"""The data that a worker needs to run a plan, in a module with few imports: see processor.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a query is hosted on Spark: the options that hold for all of them."""
+"""The options for hosting queries on Spark, the same for all queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ordered stores over a host's plain map of bytes, such as a MapState of Spark's.
+"""Ordered stores over a host's plain map of bytes, such as Spark's MapState.
 
 Each call to such a map crosses to another process (some 55 µs), so entries are not kept one by one:
 a store is a B+ tree whose nodes are pages of a few kilobytes. A batch reads each page that it needs

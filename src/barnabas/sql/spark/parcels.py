@@ -1,4 +1,4 @@
-"""Parcels: many records in one row of Spark's.
+"""Parcels: many records in one Spark row.
 
 What Spark does for a row in shuffle, sort and conversions takes longer than a record takes in our
 stages. So between operators a row is one parcel: the records of one partition and micro-batch that
@@ -107,7 +107,7 @@ class Results:
 
 @dataclass(slots=True)
 class Notes:
-    """An operator's report of a micro-batch."""
+    """An operator's report about a micro-batch."""
 
     read: int = 0
     """Records that sources have given."""

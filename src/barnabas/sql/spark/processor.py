@@ -1,7 +1,7 @@
 """An operator of a plan, for `transformWithStateInPandas` grouped by `label`.
 
-For each query Spark reads the operator in a new Python process on the driver, which only asks what
-state it has. So this module imports what that takes; the runtime comes with the first rows.
+For each query Spark loads the operator in a new Python process on the driver, only to ask which
+state it has. So this module imports only what that needs; the runtime comes with the first rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VALUE = StructType([StructField("value", BinaryType())])
 
 
 class OperatorProcessor(StatefulProcessor):
-    """The operator of that number."""
+    """The operator with a given number in the plan."""
 
     def __init__(self, hosting: Hosting, number: int) -> None:
         self._hosting = hosting

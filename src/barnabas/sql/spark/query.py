@@ -1,4 +1,4 @@
-"""A persistent query hosted in Spark: start, stop, pause, what it does and why it failed.
+"""A persistent query hosted in Spark: start, stop, pause, its status and the cause of a failure.
 
     query = SparkQuery(plan, options, spark)
     query.start() … query.status() … query.pause(), query.resume() … query.stop()
@@ -82,11 +82,11 @@ class QueryStatus:
 
 
 class MissingTopicError(Exception):
-    """A topic that the query reads or writes is not there."""
+    """A topic that the query reads or writes does not exist."""
 
 
 class SparkQuery:
-    """One query. One thread at a time may start and end it; any may ask what it does."""
+    """One query. One thread at a time may start and end it; any thread may ask for its status."""
 
     def __init__(self, plan: QueryPlan, options: SparkQueryOptions, spark: SparkSession) -> None:
         self.plan = plan

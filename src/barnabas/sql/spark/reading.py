@@ -1,4 +1,4 @@
-"""Who reads a query's topics: its workers, as columns, or Spark's source, record by record.
+"""How a query's topics are read: by its workers as columns, or by Spark's source as records.
 
 `why_spark_reads` decides. Workers get ranges of offsets (`barnabas.spark.kafka_ranges`), fetch the
 batches over connections of our own, and make Arrow arrays of them. At the same offsets both give

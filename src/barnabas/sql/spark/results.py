@@ -44,7 +44,7 @@ OnNotes = Callable[[Sequence[Note], int], None]
 
 @dataclass(frozen=True)
 class ResultRecords:
-    """Makes records of results. `window_bytes`: how many bytes of a key are its window's bounds."""
+    """Makes records of results. `window_bytes`: the size of the window's bounds in a key."""
 
     topic: str
     window_bytes: int
@@ -214,7 +214,7 @@ class TaskResults:
 
 
 class ResultSink:
-    """For `foreachBatch`: takes notes of what the tasks have written, and commits it.
+    """For `foreachBatch`: collects the tasks' reports of what they wrote, and commits it.
 
     Without a `committer` what they have written counts already.
     """

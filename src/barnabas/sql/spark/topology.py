@@ -1,10 +1,10 @@
-"""Stages of a plan as Spark operators.
+"""Assigns the stages of a plan to Spark operators.
 
 An operator runs one stage that has stores, once per partition, and the stages without stores that
 follow it. Everything before the first of them runs with the sources, in `mapInArrow`.
 
-Where there is one partition only, or were stages to read what later ones write, which no plan of
-Spark's can do, one operator with one partition runs all stages.
+If there is only one partition, or if stages read what later ones write, which is impossible in a
+Spark plan, one operator with one partition runs all stages.
 """
 
 from __future__ import annotations

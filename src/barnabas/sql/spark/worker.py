@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers: the functions that Spark is given.
+"""The functions that Spark runs in its Python workers.
 
 Rows between operators have the columns of `SCHEMA`; a row is a parcel.
 """
