@@ -1,4 +1,4 @@
-"""Who may do what in the console: users, roles, sessions, the limit on guesses, the audit log.
+"""Access to the console: users, roles, sessions, the limit on password guesses, the audit log.
 
 Users are those of a password file (`web/passwords.py`), or of an identity provider (`oidc/`). A
 role has rights, on topics, groups, subjects, connectors and queries whose names match its patterns.
@@ -270,7 +270,7 @@ def _hashed(token: str) -> bytes:
 
 
 class Guesses:
-    """Slows down who guesses passwords: by user and address, with waits that double."""
+    """Slows down password guessing, by user and address, with pauses that double."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
@@ -309,7 +309,7 @@ def _guessers(user: str, address: str) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """Something that somebody did, or tried to."""
+    """An action that a user did or attempted, for the audit log."""
 
     time: str
     user: str

@@ -1,4 +1,4 @@
-"""Proxies in front of the console: what a request says of its client, if a proxy may say it.
+"""Trusted proxies in front of the console: the client's address and scheme from their headers.
 
 A proxy adds the address that it was asked from to the end of `x-forwarded-for`, and puts the scheme
 into `x-forwarded-proto`. Anybody can send both headers, so they count only if they come from an
@@ -23,7 +23,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Proxies:
-    """The networks of proxies that are believed."""
+    """The networks of trusted proxies."""
 
     networks: Sequence[Network] = ()
 

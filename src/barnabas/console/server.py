@@ -1,4 +1,4 @@
-"""A console at its listeners."""
+"""The console's HTTP server."""
 
 from __future__ import annotations
 

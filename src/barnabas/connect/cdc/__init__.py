@@ -1,7 +1,7 @@
 """Change data capture: from the log and the tables of a database to Debezium's records.
 
-This room knows no database, and touches no clock, disk or network. A database is a room in
-`connect/connectors` that implements what `database` asks for; `connectors/postgres` is one.
+This package depends on no database, clock, disk or network. A database is a package in
+`connect/connectors` that implements the interface in `database`; `connectors/postgres` is one.
 
 database       the interface that a database implements: the essay is there
 tables         tables, columns and rows

@@ -1,8 +1,8 @@
 """Plans micro-batches of the log, on the driver.
 
-A micro-batch of the log is one split, since the order of changes is what they mean. Its end is an
-offset as it is stored, and where a restart goes on: in the middle of a transaction too, so that a
-long transaction is not one long micro-batch.
+A micro-batch of the log is one split, since changes must stay in order. Its end is a stored offset,
+from which a restart continues. It may be in the middle of a transaction, so that a long transaction
+does not become one long micro-batch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a split of the log to records, on executors; how many events it has, on the driver."""
+"""Turns a split of the log into records, on executors, and counts its events, on the driver."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def note_value(note: Note) -> Struct:
 
 @dataclass(slots=True, frozen=True)
 class TableChanged:
-    """From here on a table is like this; None: its changes are not wanted."""
+    """From here on a table has this definition; None: its changes are not wanted."""
 
     number: int
     table: Table | None

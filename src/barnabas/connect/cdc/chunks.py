@@ -34,7 +34,7 @@ _Answer = TypeVar("_Answer")
 
 
 class NotReadableError(Exception):
-    """A table cannot be read. `status` is Debezium's word for it; the message is logged."""
+    """A table cannot be read. `status` is Debezium's status for it; the message is logged."""
 
     def __init__(self, status: str, message: object) -> None:
         super().__init__(message)

@@ -37,7 +37,7 @@ class ChunkDialect(Protocol):
 
 @dataclass(slots=True, frozen=True)
 class Query:
-    """SQL and its parameters; without any (None) percent signs stand for themselves."""
+    """SQL and its parameters; without parameters (None) percent signs are literal."""
 
     text: str
     values: tuple[str | None, ...] | None = None

@@ -1,1 +1,1 @@
-"""The console's HTTP: JSON for the page that `static` holds."""
+"""The console's HTTP interface: JSON for the page in `static`."""

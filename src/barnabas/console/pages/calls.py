@@ -1,4 +1,4 @@
-"""A request to the console's interface, as the pages see it, and what they answer."""
+"""Requests to the console's interface as the pages see them, and the kinds of answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BadRequestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file for the browser to keep."""
+    """A file for the browser to download."""
 
     name: str
     data: bytes
@@ -36,7 +36,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """An answer that goes on."""
+    """An answer that is sent as a stream."""
 
     lines: Lines
 

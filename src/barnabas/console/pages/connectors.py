@@ -1,4 +1,4 @@
-"""Connectors as JSON."""
+"""Endpoints for connectors: lists, settings, changes and dead letters as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas as JSON."""
+"""Endpoints for schemas: subjects, versions, comparisons and changes as JSON."""
 
 from __future__ import annotations
 

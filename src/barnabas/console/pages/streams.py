@@ -1,4 +1,4 @@
-"""Answers that go on: lines of JSON from a thread, until it is done or the page has gone."""
+"""Streamed answers: lines of JSON from a thread, until it is done or the browser leaves."""
 
 from __future__ import annotations
 

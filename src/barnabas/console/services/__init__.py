@@ -1,1 +1,1 @@
-"""Questions of the console to a cluster and a schema registry."""
+"""The console's requests to a cluster, a schema registry, Connect workers and SQL servers."""

@@ -134,7 +134,7 @@ def _registry(config: ConsoleConfig) -> tuple[RegistryClient | None, SchemaServi
 
 
 def _beside(config: ConsoleConfig, name: str, what: str, kind: type[Rest]) -> Rest | None:
-    """A service with settings of its own; None without an address."""
+    """Return the client of a service that has its own settings; None without an address."""
     urls = config.urls(f"{name}.url")
     if not urls:
         return None

@@ -1,4 +1,4 @@
-"""How the console asks a cluster: connections that threads share, and what may go wrong."""
+"""Access to a cluster: connections that threads share, and the errors of requests."""
 
 from __future__ import annotations
 

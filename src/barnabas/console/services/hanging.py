@@ -35,7 +35,7 @@ class Searched:
 
 
 class HangingWatch:
-    """Searches while somebody looks, and keeps what was found. Methods do not block."""
+    """Searches while somebody watches, and keeps the result. Methods do not block."""
 
     def __init__(
         self,

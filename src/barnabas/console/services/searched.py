@@ -1,4 +1,4 @@
-"""Records as searches see them."""
+"""Records as filter expressions see them during a search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNREAD: Final[Any] = object()
 class Searched:
     """A record, as expressions see it; keys and values are decoded when they are needed.
 
-    One serves a whole search: `at` lets it be the next record.
+    One object serves a whole search: `at` moves it to the next record.
     """
 
     __slots__ = ("_decoder", "_headers", "_hidden", "_key", "_message", "_shown", "_value")

@@ -1,4 +1,4 @@
-"""Who may do what in a cluster: ACLs, users who log in by SCRAM, and quotas.
+"""ACLs, SCRAM users and quotas of a cluster.
 
 Passwords are hashed here and go nowhere else: neither into answers nor into logs.
 """

@@ -41,7 +41,7 @@ _members, _listed, _whole = _ANSWER.members, _ANSWER.listed, _ANSWER.whole
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """The right that a statement needs, and what to write before it destroys something."""
+    """The right that a statement needs, and the text to type before it destroys something."""
 
     right: str
     confirm: str | None
@@ -61,7 +61,7 @@ class SourceRow:
 
 @dataclass(frozen=True, slots=True)
 class QueryRow:
-    """A query that runs."""
+    """A running query."""
 
     id: str
     kind: str
@@ -109,7 +109,7 @@ class TopicLag:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A micro-batch of Spark's that is done."""
+    """A completed Spark micro-batch."""
 
     id: int
     began_ms: int

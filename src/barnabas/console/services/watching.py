@@ -1,4 +1,4 @@
-"""Work that goes on in the background while somebody looks at what it finds."""
+"""Background work that runs while somebody watches its results."""
 
 from __future__ import annotations
 
