@@ -24,7 +24,8 @@ from barnabas.protocol.records.batch import Codec
 from barnabas.protocol.records.records import Record, decode_records, encode_batch
 from barnabas.spark.batch_columns import columns_of_batches
 from barnabas.spark.record_columns import RecordColumns
-from barnabas.sql.spark.reading import RangeReading, read_ranges
+from barnabas.sql.spark.hosting import RangeReading
+from barnabas.sql.spark.reading import read_ranges
 from bench.barnabas_server import BarnabasServer
 
 ROUNDS = 7

@@ -31,10 +31,12 @@ from barnabas.sql.runtime.driver import Driver
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.spark.checkpoint import CheckpointError
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
-from barnabas.sql.spark.parcels import Note
+from barnabas.sql.spark.parcels import Note, Range, encode_parcel
 from barnabas.sql.spark.query import MissingTopicError, SparkQuery
+from barnabas.sql.spark.reading import range_parcels
 from barnabas.sql.spark.topology import task_of
 from barnabas.sql.spark.warming import warm
+from barnabas.sql.spark.worker import SCHEMA
 from support.spark import shared_session
 from support.sql_queries import plans_of
 
@@ -168,6 +170,18 @@ def test_labels_are_where_spark_hashes_them(spark: SparkSession) -> None:
     assert list(row) == [task_of(number, 7) for number in numbers]
 
 
+def test_spark_makes_the_parcels_of_ranges(spark: SparkSession) -> None:
+    rows = [("töpic", 0, 0, 1), ("töpic", 4, 5, 2**40), ("töpic", 2, 2**62, 2**63 - 1)]
+    ranges = spark.createDataFrame(rows, "topic string, partition int, first long, until long")
+    made = range_parcels(ranges, 3, 1, "töpic", (70, 71, 72))
+    assert [(row.label, bytes(row.parcel)) for row in made.collect()] == [
+        (70 + partition % 3, encode_parcel(Range(3, 1, topic, partition, first, until)))
+        for topic, partition, first, until in rows
+    ]
+    # As it was before: Spark compares the type of a label with the checkpoint's.
+    assert made.schema["label"] == SCHEMA["label"]
+
+
 def test_files_of_this_machine_need_no_process(spark: SparkSession, tmp_path: Path) -> None:
     """Hadoop's own would look for `chmod` for each file, checksums would be files beside it."""
     jvm: Any = spark.sparkContext._jvm
@@ -277,6 +291,21 @@ def test_a_window_goes_on_after_a_restart_in_its_middle(world: World) -> None:
     other = replace(world.plan(FILTER), query_id=plan.query_id)
     with pytest.raises(CheckpointError, match="the checkpoint of another plan"):
         world.query(other).start()
+
+
+def test_state_goes_on_whoever_reads_the_topic(world: World) -> None:
+    plan = world.plan(WINDOWED)
+    written = 0
+    for number, reads_in_workers in enumerate((False, True, False)):
+        world.send(80, seed=number)
+        query = world.query(plan, reads_in_workers=reads_in_workers)
+        query.start()
+        query.process_all()
+        assert sum(query.read_of_batches.values()) == query.figures.read > 50
+        written += query.figures.written
+        query.stop()
+    want = world.expected(plan)
+    assert last(world.results(written)) == {r.key: (r.value, r.timestamp_ms) for r in want}
 
 
 def test_a_join_and_a_group_are_two_operators_and_exactly_once(world: World) -> None:

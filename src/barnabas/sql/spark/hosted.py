@@ -241,6 +241,14 @@ class HostedPlan:
 
     # --- operators ---------------------------------------------------------------------------
 
+    def takes_ranges(self, stage: int) -> int | None:
+        """The operator that reads a stage's topics itself, because it has a partition for each of
+        the topics' partitions; None where other workers read them."""
+        operator = self.topology.operator_of(stage)
+        if operator is None or not self._programs.is_partitioned_as_topics(operator):
+            return None
+        return operator
+
     def run_operator(
         self, number: int, partition: int, parcels: Sequence[Parcel], open_store: OpenStore
     ) -> Iterator[Placed]:

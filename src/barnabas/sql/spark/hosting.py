@@ -43,3 +43,15 @@ class Hosting:
     """librdkafka's login settings for tasks that write results."""
     columns_from: int | None = COLUMNS_FROM
     """Batches of at least so many records run as columns where they can; None: none do."""
+
+
+@dataclass(frozen=True)
+class RangeReading:
+    """The access that workers read ranges with. Small: it is pickled with each task.
+
+    `clients`: settings of librdkafka's.
+    """
+
+    bootstrap_servers: str
+    clients: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+    is_committed_only: bool = False

@@ -4,7 +4,8 @@ What Spark does for a row in shuffle, sort and conversions takes longer than a r
 stages. So between operators a row is one parcel: the records of one partition and micro-batch that
 come from one place, as bytes.
 
-    Raw      records of a topic as they are there, for an operator that reads them itself
+    Range    offsets of a topic's partition, for an operator that fetches the records itself
+    Raw      records of a topic as they are there
     Records  records of a channel, or of a topic once read
     Columns  the same as columns
     Results  records for the sink's topic
@@ -16,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from struct import Struct
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -36,6 +38,22 @@ NOTES_CHARS_MAX = 1 << 20
 
 Origin = tuple[int, int]
 """Which operator sent a parcel (-1: a source), and from which of its partitions."""
+
+
+@dataclass(slots=True)
+class Range:
+    """Records of one partition of a topic, from offset `first` on, before `until`."""
+
+    stage: int
+    place: int
+    topic: str
+    partition: int
+    first: int
+    until: int
+
+
+RANGE_NUMBERS: Final = Struct(">3q")
+"""Partition and offsets, with which the bytes of a range end: Spark's JVM can write them."""
 
 
 @dataclass(slots=True)
@@ -148,9 +166,9 @@ class Written:
 
 Incoming = Raw | Records | Columns
 """The input of operators."""
-Parcel = Incoming | Results | Notes | Written
+Parcel = Incoming | Range | Results | Notes | Written
 
-_RAW, _RECORDS, _RESULTS, _NOTES, _WRITTEN, _COLUMNS = range(6)
+_RAW, _RECORDS, _RESULTS, _NOTES, _WRITTEN, _COLUMNS, _RANGE = range(7)
 
 
 def encode_parcel(parcel: Parcel) -> bytes:
@@ -165,6 +183,9 @@ def encode_parcel(parcel: Parcel) -> bytes:
         return pack((_RECORDS, of.stage, of.place, of.origin, of.sequence, rows))
     if isinstance(of, Columns):
         return pack((_COLUMNS, of.stage, of.place, of.origin, of.sequence, of.records.packed()))
+    if isinstance(of, Range):
+        numbers = RANGE_NUMBERS.pack(of.partition, of.first, of.until)
+        return pack((_RANGE, of.stage, of.place, of.topic, numbers))
     if isinstance(of, Results):
         return pack((_RESULTS, _arrow_results(of), of.headers))
     if isinstance(of, Written):
@@ -187,6 +208,9 @@ def decode_parcel(data: bytes) -> Parcel:
     if kind == _NOTES:
         read, count, notes, *others = rest
         return Notes(read, count, list(map(tuple, notes)), *others)
+    if kind == _RANGE:
+        stage, place, topic, numbers = rest
+        return Range(stage, place, topic, *RANGE_NUMBERS.unpack(numbers))
     if kind == _WRITTEN:
         return Written(Prepared(*rest[1:]), rest[0])
     if rest[-1] is not None:

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from barnabas.spark.archives import keep_archives
-from barnabas.sql.spark.hosting import Hosting
+from barnabas.sql.spark.hosting import Hosting, RangeReading
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # comes without types
@@ -23,11 +23,15 @@ _VALUE = StructType([StructField("value", BinaryType())])
 
 
 class OperatorProcessor(StatefulProcessor):
-    """The operator with a given number in the plan."""
+    """The operator with a given number in the plan.
 
-    def __init__(self, hosting: Hosting, number: int) -> None:
+    `reading`: how it fetches the records of ranges that it gets.
+    """
+
+    def __init__(self, hosting: Hosting, number: int, reading: RangeReading | None = None) -> None:
         self._hosting = hosting
         self._number = number
+        self._reading = reading
         self._state: Any = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -42,7 +46,8 @@ class OperatorProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         from barnabas.sql.spark.worker import run_operator
 
-        yield run_operator(self._hosting, self._number, self._state, int(key[0]), rows)
+        label = int(key[0])
+        yield run_operator(self._hosting, self._number, self._state, label, rows, self._reading)
 
     def close(self) -> None:
         pass

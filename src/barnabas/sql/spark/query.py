@@ -9,6 +9,8 @@ workers (worker.py); state lies in Spark's RocksDB store. All is recovered from 
 
     topic ─▶ mapInArrow ─▶ shuffle ─▶ transformWithStateInPandas ─▶ … ─▶ foreachBatch ─▶ topic
 
+Where an operator has the partitions of its topics, no records go through the shuffle but the
+ranges of their offsets, and there is no `mapInArrow`: the operator's workers read the topics.
 Several operators with state may follow each other: Spark allows that in output mode `append`.
 """
 
@@ -45,10 +47,10 @@ from barnabas.sql.spark.checkpoint import (
     shape_of,
 )
 from barnabas.sql.spark.hosted import HostedPlan
-from barnabas.sql.spark.hosting import Hosting
+from barnabas.sql.spark.hosting import Hosting, RangeReading
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.processor import OperatorProcessor
-from barnabas.sql.spark.reading import RangeReading, why_spark_reads
+from barnabas.sql.spark.reading import range_parcels, why_spark_reads
 from barnabas.sql.spark.results import (
     METADATA_TIMEOUT_SECONDS,
     ExactlyOnce,
@@ -290,18 +292,29 @@ class SparkQuery:
         """All from the topics to parcels of results."""
         topology = hosted.topology
         waiting: dict[int | None, list[DataFrame]] = {}
+        ranges: dict[int, list[DataFrame]] = {}
+        readings: dict[int, RangeReading] = {}
         for (stage, place), topic in sorted(topology.topics.items()):
             target = topology.operator_of(stage)
             if target is None:
                 target = topology.next_operator(topology.entries[stage], hosted.stages)
             records, reading = self._source(topic)
+            taker = hosted.takes_ranges(stage)
+            if reading is not None and taker is not None:
+                given = range_parcels(records, stage, place, topic, hosted.labels)
+                ranges.setdefault(taker, []).append(given)
+                readings[taker] = reading
+                continue
             function = SourceFunction(hosted.hosting, stage, place, reading)
             if self.options.tasks_max is not None:
                 records = records.coalesce(self.options.tasks_max)
             read = records.mapInArrow(function.__call__, SCHEMA)
             waiting.setdefault(target, []).append(read)
+        for number, frames in ranges.items():
+            # A few rows: a task for each partition would take longer than they do.
+            waiting.setdefault(number, []).append(reduce(DataFrame.unionAll, frames).coalesce(1))
         for number, members in enumerate(topology.operators):
-            processor = OperatorProcessor(hosted.hosting, number)
+            processor = OperatorProcessor(hosted.hosting, number, readings.get(number))
             made = (
                 reduce(DataFrame.unionAll, waiting.pop(number))
                 .groupBy("label")
@@ -318,7 +331,7 @@ class SparkQuery:
         return frame.mapInArrow(write.__call__, SCHEMA)
 
     def _source(self, topic: str) -> tuple[DataFrame, RangeReading | None]:
-        """What `SourceFunction` takes."""
+        """What `SourceFunction` takes, or an operator's ranges and how to read them."""
         given = self._kafka(topic)
         if why_spark_reads(self.options, self._spark):
             return _records(given), None

@@ -2,17 +2,17 @@
 
 `why_spark_reads` decides. Workers get ranges of offsets (`barnabas.spark.kafka_ranges`), fetch the
 batches over connections of our own, and make Arrow arrays of them. At the same offsets both give
-the same records, and both leave the same checkpoint.
+the same records, and both leave the same checkpoint. An operator that has a partition for each of
+its topics' gets the ranges themselves (`range_parcels`), and no worker runs before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from barnabas.base.errors import ConfigError
 from barnabas.kafka.bearer_login import client_access
@@ -21,26 +21,26 @@ from barnabas.protocol.records.batch import CorruptBatchError
 from barnabas.spark.batch_columns import columns_of_batches
 from barnabas.spark.kafka_ranges import why_no_ranges
 from barnabas.sql.columns.sources import RawColumns
+from barnabas.sql.spark.hosting import RangeReading
 from barnabas.sql.spark.options import SparkQueryOptions
-
-
-@dataclass(frozen=True)
-class RangeReading:
-    """The access that workers read ranges with. Small: it is pickled with each task.
-
-    `clients`: settings of librdkafka's.
-    """
-
-    bootstrap_servers: str
-    clients: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
-    is_committed_only: bool = False
-
+from barnabas.sql.spark.parcels import RANGE_NUMBERS, Range, encode_parcel
 
 _readers: dict[RangeReading, WireReader] = {}
 
 
 def read_ranges(reading: RangeReading, ranges: pa.RecordBatch) -> Iterator[RawColumns]:
     """The records of rows of topic, partition, first offset, and the offset behind the last.
+
+    Raises ReadError.
+    """
+    for row in zip(*(column.to_pylist() for column in ranges.columns), strict=True):
+        yield from read_range(reading, *row)
+
+
+def read_range(
+    reading: RangeReading, topic: str, partition: int, first: int, until: int
+) -> Iterator[RawColumns]:
+    """The records of a partition from offset `first` on, before `until`.
 
     Tasks of one worker process run one after the other and share its connections. Raises ReadError.
     """
@@ -49,25 +49,34 @@ def read_ranges(reading: RangeReading, ranges: pa.RecordBatch) -> Iterator[RawCo
         settings = {**dict(reading.clients), "bootstrap.servers": reading.bootstrap_servers}
         reader = WireReader(settings, is_committed_only=reading.is_committed_only)
         _readers[reading] = reader
-    for topic, partition, first, until in zip(
-        *(column.to_pylist() for column in ranges.columns), strict=True
-    ):
-        try:
-            for fetched in reader.read(topic, partition, first, until):
-                for one in columns_of_batches(
-                    fetched.batches, fetched.first, until, fetched.aborted
-                ):
-                    if len(one):
-                        yield RawColumns(
-                            partition,
-                            one.offsets,
-                            one.timestamps,
-                            one.keys,
-                            one.values,
-                            one.headers,
-                        )
-        except CorruptBatchError as error:
-            raise ReadError(f"cannot read {topic}-{partition}: {error}") from error
+    try:
+        for fetched in reader.read(topic, partition, first, until):
+            for one in columns_of_batches(fetched.batches, fetched.first, until, fetched.aborted):
+                if len(one):
+                    yield RawColumns(
+                        partition, one.offsets, one.timestamps, one.keys, one.values, one.headers
+                    )
+    except CorruptBatchError as error:
+        raise ReadError(f"cannot read {topic}-{partition}: {error}") from error
+
+
+def range_parcels(
+    ranges: DataFrame, stage: int, place: int, topic: str, labels: Sequence[int]
+) -> DataFrame:
+    """Rows of `kafka_ranges.ranges_of` as rows of labels and parcels, by expressions of Spark's.
+
+    `labels`: by partition of the operator that takes them.
+    """
+    number = f.col("partition") % len(labels)
+    # Of the same type as elsewhere, which has no NULL.
+    label = f.coalesce(f.get(f.array(*map(f.lit, labels)), number), f.lit(labels[0]))
+    head = encode_parcel(Range(stage, place, topic, 0, 0, 0))[: -RANGE_NUMBERS.size]
+    numbers = [
+        f.unhex(f.lpad(f.hex(f.col(name).cast("long")), 16, "0"))
+        for name in ("partition", "first", "until")
+    ]
+    parcel = f.concat(f.lit(bytearray(head)), *numbers)
+    return ranges.select(label.alias("label"), parcel.alias("parcel"))
 
 
 def why_spark_reads(options: SparkQueryOptions, spark: SparkSession | None) -> str:

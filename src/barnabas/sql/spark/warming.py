@@ -28,9 +28,9 @@ from barnabas.sql.analysis.metastore import MetaStore
 from barnabas.sql.functions.built_in import functions
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.spark.hosted import HostedPlan
+from barnabas.sql.spark.hosting import RangeReading
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.query import SAME_WORKERS, SparkQuery
-from barnabas.sql.spark.reading import RangeReading
 from barnabas.sql.syntax.parser import parse
 
 _WARM_SECONDS_MAX: Final = 60.0

@@ -21,17 +21,18 @@ from barnabas.spark.datasource.committer import task_prefix
 from barnabas.spark.datasource.task import TaskPlace
 from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.spark.hosted import HostedPlan, Placed, forgotten_on_failure
-from barnabas.sql.spark.hosting import Hosting
+from barnabas.sql.spark.hosting import Hosting, RangeReading
 from barnabas.sql.spark.parcels import (
     Notes,
     Parcel,
+    Range,
     Raw,
     Results,
     Written,
     decode_parcel,
     encode_parcel,
 )
-from barnabas.sql.spark.reading import RangeReading, read_ranges
+from barnabas.sql.spark.reading import read_range, read_ranges
 from barnabas.sql.spark.results import (
     ExactlyOnce,
     ResultRecords,
@@ -194,13 +195,21 @@ def _to_arrow(rows: list[tuple[int, bytes]]) -> pa.RecordBatch:
 
 
 def run_operator(
-    hosting: Hosting, number: int, state: Any, label: int, rows: Iterator[pd.DataFrame]
+    hosting: Hosting,
+    number: int,
+    state: Any,
+    label: int,
+    rows: Iterator[pd.DataFrame],
+    reading: RangeReading | None = None,
 ) -> pd.DataFrame:
-    """Run an operator on the parcels of one label; `state` is Spark's map of its pages."""
+    """Run an operator on the parcels of one label; `state` is Spark's map of its pages.
+
+    `reading`: how to fetch the records of ranges among them. Raises ReadError.
+    """
     import pandas as pd  # here, as the module is read where pandas is not
 
     with forgotten_on_failure(hosting) as plan:
-        made = _run_operator(plan, number, MapStatePages(state), label, rows)
+        made = _run_operator(plan, number, MapStatePages(state), label, rows, reading)
     return pd.DataFrame(
         {
             "label": pd.Series([label for label, _ in made], dtype="int32"),
@@ -210,11 +219,23 @@ def run_operator(
 
 
 def _run_operator(
-    plan: HostedPlan, number: int, pages: MapStatePages, label: int, rows: Iterator[pd.DataFrame]
+    plan: HostedPlan,
+    number: int,
+    pages: MapStatePages,
+    label: int,
+    rows: Iterator[pd.DataFrame],
+    reading: RangeReading | None,
 ) -> list[tuple[int, bytes]]:
     began = time.perf_counter()
     partition = plan.labels.index(label)
-    parcels = [decode_parcel(bytes(data)) for frame in rows for data in frame["parcel"].to_numpy()]
+    parcels: list[Parcel] = []
+    for frame in rows:
+        for data in frame["parcel"].to_numpy():
+            parcel = decode_parcel(bytes(data))
+            if isinstance(parcel, Range):
+                parcels += _fetched(plan, parcel, reading)
+            else:
+                parcels.append(parcel)
     name = f"{plan.hosting.state_name}/{number}"
     state = partition_state(name, partition, PartitionState)
     state.attach(pages)
@@ -231,3 +252,11 @@ def _run_operator(
     notes.seconds += time.perf_counter() - began
     made.append((plan.labels[0], encode_parcel(notes)))
     return made
+
+
+def _fetched(plan: HostedPlan, of: Range, reading: RangeReading | None) -> Iterator[Parcel]:
+    """The records of a range, as if a source had sent them."""
+    assert reading is not None, "ranges come with the access to read them"
+    for records in read_range(reading, of.topic, of.partition, of.first, of.until):
+        for _, _, parcel in plan.from_source(Raw(of.stage, of.place, records)):
+            yield parcel

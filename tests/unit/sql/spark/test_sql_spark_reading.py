@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd  # type: ignore[import-untyped]  # comes without types
 import pyarrow as pa
 import pytest
 
@@ -14,11 +15,19 @@ from barnabas.kafka.wire_reader import Fetched, ReadError
 from barnabas.protocol.records.records import Record, encode_batch
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.spark import reading, worker
-from barnabas.sql.spark.hosting import Hosting
+from barnabas.sql.spark.hosted import HostedPlan
+from barnabas.sql.spark.hosting import Hosting, RangeReading
 from barnabas.sql.spark.options import SparkQueryOptions
-from barnabas.sql.spark.parcels import Notes, Results, decode_parcel
-from barnabas.sql.spark.reading import RangeReading, read_ranges, why_spark_reads
-from barnabas.sql.spark.worker import SourceFunction
+from barnabas.sql.spark.parcels import (
+    RANGE_NUMBERS,
+    Notes,
+    Range,
+    Results,
+    decode_parcel,
+    encode_parcel,
+)
+from barnabas.sql.spark.reading import read_ranges, why_spark_reads
+from barnabas.sql.spark.worker import SourceFunction, run_operator
 from support.sql_queries import plans_of
 
 OPTIONS = SparkQueryOptions("127.0.0.1:9", "/nowhere", reads_in_workers=True)
@@ -191,6 +200,106 @@ def test_damaged_batches_are_named_by_their_partition(monkeypatch: pytest.Monkey
     monkeypatch.setitem(reading._readers, READING, Damaged(rows_of(4)))  # type: ignore[arg-type]
     with pytest.raises(ReadError, match="cannot read s-1: the batch at offset 0 has another CRC"):
         list(read_ranges(READING, ranges_of(("s", 1, 0, 2))))
+
+
+COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM s GROUP BY k;"
+JOIN = "CREATE STREAM q AS SELECT s.k, v, name FROM s JOIN t ON s.k = t.id;"
+JOIN_BY_VALUE = "CREATE STREAM q AS SELECT s.site, v, name FROM s JOIN t ON s.site = t.id;"
+FILTER = "CREATE STREAM q AS SELECT k, v FROM s WHERE v > 3;"
+SOURCES = """
+CREATE STREAM s (k STRING KEY, v INT, site STRING) WITH (kafka_topic='s', value_format='JSON');
+CREATE TABLE t (id STRING PRIMARY KEY, name STRING) WITH (kafka_topic='t', value_format='JSON');
+"""
+
+
+def hosting_of(statement: str, partitions: int = 2, **more: Any) -> Hosting:
+    (plan,) = plans_of(SOURCES + statement, {"s": 2, "t": 2, "Q": 2})
+    return Hosting(plan.query_id, encode_plan(plan), partitions, partitions, **more)
+
+
+class State:
+    """A MapState of Spark's."""
+
+    def __init__(self) -> None:
+        self.values: dict[Any, Any] = {}
+
+    def getValue(self, key: Any) -> Any:  # noqa: N802  Spark's name
+        return self.values.get(key)
+
+    def updateValue(self, key: Any, value: Any) -> None:  # noqa: N802  Spark's name
+        self.values[key] = value
+
+    def removeKey(self, key: Any) -> None:  # noqa: N802  Spark's name
+        del self.values[key]
+
+
+def counted(hosting: Hosting, sent: list[tuple[int, bytes]]) -> tuple[list[Any], Notes]:
+    """The results and notes of an operator that is given parcels by label."""
+    made = []
+    for label in HostedPlan(hosting).labels:
+        given = [data for of, data in sent if of == label]
+        frames = iter([pd.DataFrame({"parcel": given[:1]}), pd.DataFrame({"parcel": given[1:]})])
+        made.append(run_operator(hosting, 0, State(), label, frames, READING))
+    return parcels_of(
+        pa.RecordBatch.from_pydict({name: frame[name].tolist() for name in ("label", "parcel")})
+        for frame in made
+    )
+
+
+@pytest.mark.parametrize("columns_from", [None, 2])
+def test_an_operator_fetches_the_ranges_that_it_is_given(
+    monkeypatch: pytest.MonkeyPatch, columns_from: int | None
+) -> None:
+    rows = rows_of(100)
+    reader = reader_of(monkeypatch, rows)
+    hosting = hosting_of(COUNT, columns_from=columns_from)
+    labels = HostedPlan(hosting).labels
+    sent = [
+        row
+        for batch in SourceFunction(hosting, 0, 0)(iter([records_of(rows)]))
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    ]
+    want, expected_notes = counted(replace(hosting, state_name="records"), sent)
+    # Of one partition in two ranges, whose rows arrive in another order.
+    ranges = [(1, 20, 50), (0, 0, 50), (1, 0, 20)]
+    parcels = [encode_parcel(Range(0, 0, "s", *numbers)) for numbers in ranges]
+    sent = [(labels[one[0]], parcel) for one, parcel in zip(ranges, parcels, strict=True)]
+    monkeypatch.setattr(reader, "rows", rows)
+    got, notes = counted(replace(hosting, state_name="ranges"), sent)
+    assert got == want
+    assert len(got) > 80
+    assert notes.read == expected_notes.read == 100
+    assert notes.count == expected_notes.count > 10
+    assert (notes.by_columns, notes.latest_ms) == (
+        expected_notes.by_columns,
+        expected_notes.latest_ms,
+    )
+    assert sorted(reader.asked) == sorted(("s", *numbers) for numbers in ranges)
+
+
+@pytest.mark.parametrize(
+    ("statement", "more", "takers"),
+    [
+        (COUNT, {}, [0]),
+        (JOIN, {}, [0, 0]),
+        (JOIN, {"is_copartitioned": False}, [None, None]),
+        (JOIN, {"partitions": 1, "is_copartitioned": False}, [0, 0]),
+        # The stream's records go to the partitions of other keys.
+        (JOIN_BY_VALUE, {}, [None, None]),
+        (FILTER, {}, [None]),
+    ],
+)
+def test_operators_with_the_partitions_of_their_topics_take_ranges(
+    statement: str, more: dict[str, Any], takers: list[int | None]
+) -> None:
+    plan = HostedPlan(hosting_of(statement, **more))
+    assert [plan.takes_ranges(stage) for stage, _ in sorted(plan.topology.topics)] == takers
+
+
+def test_the_numbers_of_a_range_are_the_end_of_its_bytes() -> None:
+    head = encode_parcel(Range(3, 1, "töpic", 0, 0, 0))[: -RANGE_NUMBERS.size]
+    numbers = (2**31 - 1, 0, 2**62)
+    assert decode_parcel(head + RANGE_NUMBERS.pack(*numbers)) == Range(3, 1, "töpic", *numbers)
 
 
 @pytest.mark.parametrize(
