@@ -47,6 +47,11 @@ _PADDING: Final = bytes(16)
 _LOW: Final = np.uint64(0x7F)
 _MORE: Final = np.uint8(0x80)
 _ONE: Final = np.uint64(1)
+_SHORT: Final = [1 + (byte >> 1) for byte in range(0x80)]
+"""By the only byte of a record's length, how far the next record is."""
+_FIRST: Final = [2 + ((byte & 0x7F) >> 1) for byte in range(0x100)]
+_SECOND: Final = [byte << 6 for byte in range(0x80)]
+"""The same by the two bytes of a length: the sum of both."""
 
 
 @dataclass(slots=True)
@@ -190,20 +195,21 @@ def _starts(data: bytes, sections: Sequence[_Section]) -> list[int]:
 
     Raises CorruptBatchError where they do not fill their batch, or IndexError.
     """
-    starts: list[int] = []
-    begin = starts.append
-    position = 0
+    short, first_byte, second_byte = _SHORT, _FIRST, _SECOND
+    starts = [0] * sum(section.header.record_count for section in sections)
+    position = begun = 0
     for section in sections:
         end = position + len(section.data)
-        for _ in range(section.header.record_count):
-            begin(position)
+        before, begun = begun, begun + section.header.record_count
+        for number in range(before, begun):
+            starts[number] = position
             byte = data[position]
             if byte < 0x80:
-                position += (byte >> 1) + 1
+                position += short[byte]
                 continue
             second = data[position + 1]
             if second < 0x80:
-                position += ((second << 7 | byte & 0x7F) >> 1) + 2
+                position += first_byte[byte] + second_byte[second]
                 continue
             raw, shift = byte & 0x7F | (second & 0x7F) << 7, 14
             for place in range(position + 2, position + VARINT_BYTES_MAX):

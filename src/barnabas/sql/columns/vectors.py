@@ -167,6 +167,15 @@ def replaced(vector: Vector, places: Indexes, by: Vector) -> Vector:
     return concatenated([vector, by]).take(order)
 
 
+def bytes_of(texts: Any) -> Any:
+    """The bytes of all texts of an Arrow array behind each other, as NumPy's."""
+    _, offsets, data = texts.buffers()
+    if data is None or not len(texts):
+        return np.empty(0, np.uint8)
+    ends = np.frombuffer(offsets, np.int32)[[texts.offset, texts.offset + len(texts)]]
+    return np.frombuffer(data, np.uint8)[ends[0] : ends[1]]
+
+
 def mask_of(array: Any) -> Mask:
     """An Arrow array of booleans without nulls as NumPy's."""
     if isinstance(array, pa.ChunkedArray):

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from barnabas.java.numbers import double_text, plain_text
 from barnabas.sql.columns.avro_writing import avro_writer
-from barnabas.sql.columns.vectors import WHOLE, Mask, Vector, mask_of
+from barnabas.sql.columns.vectors import WHOLE, Mask, Vector, bytes_of, mask_of
 from barnabas.sql.formats.delimited import DELIMITER, parse_delimiter
 from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.formats.json_writing import decimal_json, double_json, json_string
@@ -78,11 +78,31 @@ def _json_writer(columns: Sequence[Column]) -> Writer | None:
     def write(vectors: Sequence[Vector]) -> Any:
         parts: list[Any] = []
         for begin, text, vector in zip(begins, texts, vectors, strict=True):
+            if vector.is_text and vector.valid is None and not _has_escaped(vector.data):
+                parts += [begin + '"', vector.data, '"']
+                continue
             made = text(vector)
             parts += [begin, made if vector.valid is None else made.fill_null("null")]
-        return pc.binary_join_element_wise(*parts, "}", "").cast(pa.binary())
+        return _joined([*parts, "}"]).cast(pa.binary())
 
     return write
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Arrays of texts, and texts that are the same in all rows, behind each other."""
+    merged: list[Any] = []
+    for part in parts:
+        if isinstance(part, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += part
+        else:
+            merged.append(part)
+    return pc.binary_join_element_wise(*merged, "")
+
+
+def _has_escaped(texts: Any) -> bool:
+    """Return whether a text may have a character that JSON escapes."""
+    data = bytes_of(texts)
+    return bool(((data < 0x20) | (data == ord('"')) | (data == ord("\\"))).any())
 
 
 def _delimited_writer(part: RecordPart) -> Writer | None:
@@ -146,9 +166,9 @@ def _decimal_texts(vector: Vector, text: Callable[[Number], str]) -> Any:
 
 def _string_texts(vector: Vector) -> Any:
     texts = vector.data
-    escaped = pc.match_substring_regex(texts, _ESCAPED)
     quoted = pc.binary_join_element_wise('"', texts, '"', "")
-    if pc.any(escaped).as_py():
+    if _has_escaped(texts):
+        escaped = pc.match_substring_regex(texts, _ESCAPED)
         mask = mask_of(escaped.fill_null(False))
         odd = texts.filter(pa.array(mask)).to_pylist()
         quoted = pc.replace_with_mask(
