@@ -55,13 +55,12 @@ The status of a key says what happens when it is set:
 - **planned**: the node checks it, but it has no effect yet. If its value is not the default, the
   node says so in one line at its start.
 - **moot**: nothing here needs it (thread pools, purgatories); the node accepts it silently.
-- **refused**: it is not served yet and ignoring it would be unsafe: the node does not start.
+- **refused**: it is not supported yet and ignoring it would be unsafe, so the node does not start.
 - **never**: it names a Java class or something else that does not exist here: the node does not
   start if it is set to anything but its default.
 
-A listener whose protocol is not PLAINTEXT is refused as well. For a key that Kafka 4.3 does not
-have, the node prints one line with the key that may have been meant. Keys of Kafka's internal tests
-are left out below.
+For a key that Kafka 4.3 does not have, the node prints one line with the key that may have been
+meant. Keys of Kafka's internal tests are left out below.
 """
 
 

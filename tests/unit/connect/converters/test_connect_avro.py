@@ -240,7 +240,7 @@ def test_subjects_are_named_by_the_strategy(url: str, strategy: str, subject: st
     with SchemaRegistryClient({"url": url}) as client:
         assert subject in client.get_subjects()
     if strategy != "TopicNameStrategy":
-        with pytest.raises(DataError, match=r"is no record"):
+        with pytest.raises(DataError, match=r"is not a record"):
             avro.from_connect("named", STRING, "x")
 
 
