@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
@@ -54,6 +54,9 @@ QUEUE_SIZE_BYTES_MAX: Final = 1_000_000
 """The size of the queue; at this size `produce` raises BufferError, and `poll` makes room."""
 METADATA_AGE_SECONDS_MAX: Final = 300.0
 """So long a topic's partitions are taken for those that it has; librdkafka's own time, too."""
+REQUEST_SIZE_BYTES_MAX: Final = 16_000_000
+"""Batches of further partitions go into a next request: a node refuses one of 100 MB, Kafka's
+default of `socket.request.max.bytes`. A single batch may be larger."""
 _PRODUCE_VERSION_MAX: Final = 11
 """From 12 on a produce request also adds its partitions to the transaction (KIP-890)."""
 _REQUEST_TIMEOUT_MS: Final = 25_000
@@ -357,16 +360,29 @@ class WireProducer:
             by_leader.setdefault(self._leaders.of(place), []).append(place)
         problems = 0
         for leader, places in by_leader.items():
-            problems += self._send(self._leaders.connection(leader), places)
+            for batches in self._requests(places):
+                problems += self._send(self._leaders.connection(leader), batches)
         if problems:
             raise TryAgainError
 
-    def _send(self, connection: Connection, places: Sequence[Place]) -> int:
+    def _requests(self, places: Sequence[Place]) -> Iterator[dict[Place, bytearray]]:
+        """The first batches of partitions, as many as may be in a request at a time."""
+        batches: dict[Place, bytearray] = {}
+        size_bytes = 0
+        for place in places:
+            records = self._encoded(place, self._batches[place][0])
+            if batches and size_bytes + len(records) > REQUEST_SIZE_BYTES_MAX:
+                yield batches
+                batches, size_bytes = {}, 0
+            batches[place] = records
+            size_bytes += len(records)
+        yield batches
+
+    def _send(self, connection: Connection, batches: Mapping[Place, bytearray]) -> int:
         """Send to one leader. Returns how many batches have to be sent again."""
         topics: dict[str, TopicProduceData] = {}
-        for topic, partition in places:
+        for (topic, partition), records in batches.items():
             data = topics.setdefault(topic, TopicProduceData(name=topic, partition_data=[]))
-            records = self._encoded((topic, partition), self._batches[topic, partition][0])
             data.partition_data.append(PartitionProduceData(index=partition, records=records))
         request = ProduceRequest(
             transactional_id=self._transactional_id,
@@ -375,7 +391,7 @@ class WireProducer:
             topic_data=list(topics.values()),
         )
         answer = connection.call(PRODUCE, request, _PRODUCE_VERSION_MAX)
-        again, unanswered = 0, set(places)
+        again, unanswered = 0, set(batches)
         for topic_answer in answer.responses:
             for one in topic_answer.partition_responses:
                 place = topic_answer.name, one.index

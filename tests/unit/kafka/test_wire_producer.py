@@ -96,3 +96,14 @@ def test_what_is_not_answered_is_sent_again_after_a_pause(monkeypatch: pytest.Mo
     assert stored == [1, 0]
     assert broker.asked == [[("t", 0), ("t", 1)], [("t", 0)], [("t", 0)]]
     assert len(pauses) == 2
+
+
+def test_batches_that_are_too_large_for_one_request_go_in_several(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("barnabas.kafka.wire_producer.REQUEST_SIZE_BYTES_MAX", 100)
+    broker = OddBroker([("t", 0)], [("t", 1)])
+    producer, stored = produced(broker, monkeypatch)
+    assert producer.flush(30) == 0
+    assert stored == [0, 1]
+    assert broker.asked == [[("t", 0)], [("t", 1)]]
