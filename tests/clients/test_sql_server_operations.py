@@ -82,6 +82,14 @@ def test_a_lost_broker_is_told_once_and_in_the_servers_own_words(
     assert [line for line in told if line.startswith("%")] == []
 
 
+def produce_nonsense(bootstrap_servers: str) -> None:
+    """By a producer that is gone then: when it connects again, librdkafka's creates topics that it
+    knows and that are no longer there."""
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    producer.produce("charges", b"nonsense", b"a")
+    assert producer.flush(PATIENCE_S) == 0
+
+
 @pytest.mark.slow
 def test_queries_outlive_their_broker_and_their_topic(node: NodeProcess) -> None:
     with running(node.bootstrap_servers, SETTINGS) as server:
@@ -89,9 +97,7 @@ def test_queries_outlive_their_broker_and_their_topic(node: NodeProcess) -> None
         server.ksql("INSERT INTO charges VALUES ('a', 7); INSERT INTO charges VALUES ('b', 1);")
         server.wait_for_rows("SELECT * FROM energy;", [["a", 7], ["b", 1]])
 
-        producer = Producer({"bootstrap.servers": node.bootstrap_servers})
-        producer.produce("charges", b"nonsense", b"a")
-        assert producer.flush(PATIENCE_S) == 0
+        produce_nonsense(node.bootstrap_servers)
         log = (
             "SELECT message->type, message->deserializationError->`TOPIC` FROM ksql_processing_log;"
         )

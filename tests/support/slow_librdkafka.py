@@ -18,6 +18,8 @@ import confluent_kafka
 OFFSET_INVALID = -1001
 COPY = 2
 PATIENCE_S = 60
+METADATA_MS = 2_000
+"""Also spent where librdkafka asks a broker that is paused."""
 _ERROR_SIZE = 512
 _VOID = ctypes.c_void_p
 _LOG = ctypes.CFUNCTYPE(None, _VOID, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
@@ -103,7 +105,7 @@ class SlowProducer:
         """Ask some broker who leads."""
         metadata = _VOID()
         found = ctypes.byref(metadata)
-        if not self._call("metadata", self._client, 0, self._topic(topic), found, 500):
+        if not self._call("metadata", self._client, 0, self._topic(topic), found, METADATA_MS):
             self._call("metadata_destroy", metadata)
 
     def poll_until(self, condition: Callable[[], bool], what: str) -> None:

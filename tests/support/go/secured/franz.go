@@ -89,7 +89,15 @@ func franzAdministers(ctx context.Context, given settings) {
 	for _, one := range changed.Sorted() {
 		saw("user "+one.User, one.ErrMessage, one.Err)
 	}
-	users, err := admin.DescribeUserSCRAMs(ctx, "franz", "gerda", "nobody")
+	// Users that are not known yet are answers with an error.
+	var users kadm.DescribedUserSCRAMs
+	_, err = until(func() ([]string, error) {
+		users, err = admin.DescribeUserSCRAMs(ctx, "franz", "gerda", "nobody")
+		if users["franz"].Err != nil || users["gerda"].Err != nil {
+			return nil, err
+		}
+		return []string{"franz", "gerda"}, err
+	})
 	for _, one := range users.Sorted() {
 		saw("described "+one.User, fmt.Sprint(one.CredInfos, one.ErrMessage), one.Err)
 	}
