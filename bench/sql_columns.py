@@ -56,6 +56,7 @@ CREATE STREAM q AS SELECT k, CAST(d AS STRING) AS x, CAST(i AS STRING) AS y,
 """
 COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 10 SECONDS) {more};"
 JOIN = "CREATE STREAM q AS SELECT {key}, s.i, p.name FROM s JOIN p ON {key} = p.k;"
+SESSIONS = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM s WINDOW SESSION ({gap}) GROUP BY k;"
 JOINED = "FROM s JOIN p ON s.k = p.k"
 CASES = {
     "Filter": (FILTER, "JSON", "DOUBLE"),
@@ -76,6 +77,12 @@ CASES = {
         COUNT.replace("SECONDS)", "SECONDS, GRACE PERIOD 1 SECONDS)").format(
             more="GROUP BY k EMIT FINAL"
         ),
+        "JSON",
+        "DOUBLE",
+    ),
+    "Sessions, one growing for each key": (SESSIONS.format(gap="5 SECONDS"), "JSON", "DOUBLE"),
+    "Sessions, 1,000 that end in each second": (
+        SESSIONS.format(gap="500 MILLISECONDS"),
         "JSON",
         "DOUBLE",
     ),

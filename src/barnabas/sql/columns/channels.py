@@ -31,8 +31,7 @@ from barnabas.sql.columns.vectors import (
     Indexes,
     Mask,
     Vector,
-    codes_of,
-    combined,
+    key_codes,
     mask_of,
     of_arrow,
     of_values,
@@ -405,9 +404,7 @@ def _spread(frame: Frame, own: int, partitions: int) -> Iterator[tuple[int, Inde
         keyed = np.flatnonzero(frame.has_key)
     if len(keyed):
         keys = [key.take(keyed) for key in frame.keys]
-        codes = np.zeros(len(keyed), np.int64)
-        for key in keys:
-            codes = combined(codes, codes_of(key))
+        codes = key_codes(keys, len(keyed))
         _, firsts, of = np.unique(codes, return_index=True, return_inverse=True)
         lists = [key.take(firsts).to_list() for key in keys]
         found = [partition_of(key, partitions) for key in zip(*lists, strict=True)]

@@ -38,7 +38,7 @@ _KEYS: Final = (BaseType.STRING, BaseType.INTEGER, BaseType.BIGINT)
 
 
 class JoinParts(NamedTuple):
-    """What a join is made of, up to its joined rows.
+    """The parts of a join, up to its joined rows.
 
     `process` takes a record of the stream. `stream`: the number of its input. `sources`: the
     stream's, the table's. `is_first`: a record of the stream comes before a change of its time.
@@ -58,7 +58,7 @@ class JoinParts(NamedTuple):
 
 
 class End(Protocol):
-    """What takes the joined frames, and what the row engine has made of single records."""
+    """The end of a join: takes joined frames, and single records from the row engine."""
 
     def made(
         self,
@@ -122,8 +122,8 @@ class Joining(ABC):
     def _joined(
         self, records: Merged, changes: Merged | None, seen: Indexes, cuts: Sequence[int]
     ) -> Made | Sent | Emitted | ByRows:
-        """What comes of the stream's records. `seen`: how many of the changes each of them sees;
-        `cuts`: these numbers in order."""
+        """Join the stream's records. `seen`: how many of the changes each of them sees; `cuts`:
+        these numbers in order."""
 
     def _with_rows(self, records: Merged) -> Frame:
         """The stream's records, without those that have no row."""
@@ -229,8 +229,7 @@ class JoinProgram(Joining):
             rows += self._rows(records, doubtful)
         if changes is not None:
             self._change(changes, done, len(changes.frame))
-        headers = records.headers if records.has_headers else None
-        return self._ending.made(together(frames), rows, count, headers)
+        return self._ending.made(together(frames), rows, count, records.headers_of())
 
     def _rows(self, records: Merged, places: Indexes) -> list[tuple[int, Record]]:
         return [

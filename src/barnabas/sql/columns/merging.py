@@ -6,7 +6,7 @@ timestamp up to it in its queue; of equal ones the first queue's come first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -70,13 +70,11 @@ class Merged:
         """One of them."""
         return self._source.record(self._raws[self._numbers[place]], int(self._inner[place]))
 
-    @property
-    def has_headers(self) -> bool:
-        """True if any record has headers."""
-        return any(raw.headers is not None for raw in self._raws)
+    def headers_of(self) -> Callable[[int], tuple[Header, ...]] | None:
+        """Return what gives a record's headers; None if none has any."""
+        return self._headers if any(raw.headers is not None for raw in self._raws) else None
 
-    def headers(self, place: int) -> tuple[Header, ...]:
-        """The headers of a record."""
+    def _headers(self, place: int) -> tuple[Header, ...]:
         headers = self._raws[self._numbers[place]].headers
         return () if headers is None else tuple(headers[self._inner[place]])
 

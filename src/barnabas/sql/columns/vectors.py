@@ -213,6 +213,14 @@ def combined(one: Indexes, other: Indexes) -> Indexes:
     return pairs.astype(np.int64)
 
 
+def key_codes(keys: Sequence[Vector], size: int) -> Indexes:
+    """Numbers of so many keys that are equal where keys of these columns are."""
+    codes = np.zeros(size, np.int64)
+    for key in keys:
+        codes = combined(codes, codes_of(key))
+    return codes
+
+
 # --- what readers of bytes give -------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ order in which sessions close.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from barnabas.sql.runtime.aggregates import AggregateNode, Aggregation, StateRow
 from barnabas.sql.runtime.evaluation import Log
@@ -37,9 +37,9 @@ class SessionAggregateNode(AggregateNode):
 
     def __init__(self, name: str, aggregation: Aggregation, window: Window, log: Log) -> None:
         super().__init__(name, aggregation)
-        self._gap_ms = window.size_ms
-        self._close_after_ms = window.size_ms + grace_of(window)
-        self._segments = Segments(retention_of(window))
+        self.gap_ms = window.size_ms
+        self.close_after_ms = window.size_ms + grace_of(window)
+        self.segments = Segments(retention_of(window))
         self._log = log
         self._by_end: Store | None = None
 
@@ -56,7 +56,7 @@ class SessionAggregateNode(AggregateNode):
         if key is None or row is None:
             return
         self.stream_time = max(self.stream_time, record.timestamp_ms)
-        close_ms = self.stream_time - self._close_after_ms
+        close_ms = self.stream_time - self.close_after_ms
         self._add(record, key, row, close_ms)
         if self.is_final:
             self._emit_closed(record, close_ms)
@@ -70,7 +70,7 @@ class SessionAggregateNode(AggregateNode):
             start_ms, end_ms = min(start_ms, window.start_ms), max(end_ms, window.end_ms)
         window = WindowBounds(start_ms, end_ms)
         if end_ms < close_ms:
-            self._log(f"Skipping record for expired session {window}", row, None)
+            self.note_late(window, row)
             return
         if start_ms != end_ms:
             for old_window, old in merged:
@@ -82,29 +82,62 @@ class SessionAggregateNode(AggregateNode):
         if not self.is_final:
             self.send(record, window, None, state, end_ms)
 
+    def note_late(self, window: WindowBounds, row: Row) -> None:
+        """Note that a record's session is closed."""
+        self._log(f"Skipping record for expired session {window}", row, None)
+
     def _near(self, key: Row, timestamp_ms: int) -> Iterator[tuple[WindowBounds, StateRow]]:
         """A key's sessions that are no further than the gap from a time, in their order."""
+        for window, state in self._ending_from(key, timestamp_ms - self.gap_ms):
+            if window.start_ms > timestamp_ms + self.gap_ms:
+                return
+            yield window, state
+
+    def _ending_from(self, key: Row, from_ms: int) -> Iterator[tuple[WindowBounds, StateRow]]:
         assert self.store is not None
-        low = max(0, timestamp_ms - self._gap_ms, self._segments.horizon(self.latest_end))
-        for segment in self._segments.between(low, self.latest_end):
+        low = max(0, from_ms, self.segments.horizon(self.latest_end))
+        for segment in self.segments.between(low, self.latest_end):
             place = (segment, *key)
             for found, state in self.store.range((*place, low), (*place, self.latest_end + 1)):
                 end_ms, start_ms = found[-2:]
-                if start_ms > timestamp_ms + self._gap_ms:
-                    return
                 yield WindowBounds(start_ms, end_ms), state
+
+    def ending_from(self, key: Row, from_ms: int) -> list[tuple[WindowBounds, StateRow]]:
+        """A key's sessions that end at a time or later, by their ends."""
+        return list(self._ending_from(key, from_ms))
+
+    def place(self, key: Row, window: WindowBounds) -> StoreKey:
+        """The key of a session in the store."""
+        return self.segments.of(window.end_ms), *key, window.end_ms, window.start_ms
+
+    def put_all(
+        self, places: Sequence[StoreKey], states: Sequence[StateRow | None], latest_ms: int
+    ) -> None:
+        """Put the sessions that a batch has changed, at different places; None deletes one. Not for
+        EMIT FINAL. `latest_ms`: the latest time of the batch's records."""
+        assert self.store is not None
+        assert self._by_end is None
+        self.store.put_all(places, states)
+        self.stream_time = max(self.stream_time, latest_ms)
+        self._pass(latest_ms)
+
+    def _pass(self, end_ms: int) -> None:
+        """Delete what is past retention when a session ends then."""
+        if end_ms <= self.latest_end:
+            return
+        assert self.store is not None
+        self.latest_end = end_ms
+        self.expired_until = self.segments.expire(self.store, end_ms, self.expired_until)
+        if self._by_end is not None:
+            self.segments.expire_times(self._by_end, end_ms)
 
     def _put(self, key: Row, window: WindowBounds, state: StateRow | None) -> None:
         assert self.store is not None
         start_ms, end_ms = window
-        self.store.put((self._segments.of(end_ms), *key, end_ms, start_ms), state)
+        self.store.put(self.place(key, window), state)
         if self._by_end is not None:
             self._by_end.put((end_ms, *key, start_ms), None if state is None else True)
-        if end_ms > self.latest_end:
-            self.latest_end = end_ms
-            self.expired_until = self._segments.expire(self.store, end_ms, self.expired_until)
-            if self._by_end is not None:
-                self._segments.expire_times(self._by_end, end_ms)
+        self._pass(end_ms)
 
     def _emit_closed(self, record: Record, close_ms: int) -> None:
         """Emit sessions that the record closed, by end and key."""
@@ -114,7 +147,7 @@ class SessionAggregateNode(AggregateNode):
         assert self._by_end is not None
         for place, _ in self._by_end.range((max(0, self.emitted_until),), (close_ms,)):
             end_ms, *key, start_ms = place
-            state = self.store.get((self._segments.of(end_ms), *key, end_ms, start_ms))
+            state = self.store.get((self.segments.of(end_ms), *key, end_ms, start_ms))
             if state is not None:
                 closed = Record(key, None, 0, None, record.headers)
                 self.send(closed, WindowBounds(start_ms, end_ms), None, state, end_ms)
@@ -124,7 +157,7 @@ class SessionAggregateNode(AggregateNode):
         """`key` ends with the session's start and end."""
         assert self.store is not None
         *plain, start_ms, end_ms = key
-        state = self.store.get((self._segments.of(end_ms), *plain, end_ms, start_ms))
+        state = self.store.get((self.segments.of(end_ms), *plain, end_ms, start_ms))
         if state is None:
             return None
         return self.aggregation.result(state, plain, WindowBounds(start_ms, end_ms)), end_ms

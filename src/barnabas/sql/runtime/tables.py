@@ -72,12 +72,12 @@ class StoredTable(TableNode):
         )
 
     def stored(self, keys: Sequence[StoreKey]) -> list[Any]:
-        """What the store has for keys, for `put_back`."""
+        """The store's entries for keys, for `put_back`."""
         assert self._store is not None, f"{self.name} has no store"
         return self._store.get_all(keys)
 
     def put_back(self, keys: Sequence[StoreKey], entries: Sequence[Any]) -> None:
-        """Give different keys what `stored` has told."""
+        """Restore the entries that `stored` returned, for different keys."""
         assert self._store is not None, f"{self.name} has no store"
         self._store.put_all(keys, entries)
 

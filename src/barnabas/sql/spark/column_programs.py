@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from barnabas.schemas.registry_client import SchemaStore
-from barnabas.sql.columns.aggregates import AggregateProgram, aggregate_program
+from barnabas.sql.columns.aggregates.joined import (
+    JoinedAggregateProgram,
+    joined_aggregate_program,
+)
+from barnabas.sql.columns.aggregates.programs import AggregateProgram, aggregate_program
 from barnabas.sql.columns.channels import (
     ChannelProgram,
     ChannelSource,
     TopicProgram,
     channel_program,
-)
-from barnabas.sql.columns.joined_aggregates import (
-    JoinedAggregateProgram,
-    joined_aggregate_program,
 )
 from barnabas.sql.columns.joins import JoinProgram, join_parts, join_program
 from barnabas.sql.columns.merging import Source
@@ -147,7 +147,7 @@ class ColumnPrograms:
         sources = [self._source(number, *at) for at in inputs]
         program = self._join(stage, sources, feeder, follower)
         if program is None and follower is None and not self._hosting.emits_every_change:
-            program = aggregate_program(stage, self._functions, sources[0], feeder)
+            program = aggregate_program(stage, self._functions, sources[0], self._writer, feeder)
         return None if program is None else OperatorProgram(program, tuple(inputs))
 
     def _join(
@@ -168,7 +168,7 @@ class ColumnPrograms:
                 parts, output, functions, self._schemas, self._writer, partitions
             )
         if program is None and not self._hosting.emits_every_change:
-            program = joined_aggregate_program(parts, stage, functions, follower)
+            program = joined_aggregate_program(parts, stage, functions, self._writer, follower)
         return program
 
     def _line(self, members: Sequence[Stage]) -> tuple[Stage | None, Stage, Stage | None] | None:

@@ -1,4 +1,4 @@
-"""Aggregates of what a stream-table join gives run as columns, as the row engine has them."""
+"""Aggregates of the rows of stream-table joins: columns give the results of the row engine."""
 
 from __future__ import annotations
 

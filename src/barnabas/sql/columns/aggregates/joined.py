@@ -1,15 +1,15 @@
-"""Operators that join a stream to a table and aggregate what comes of it.
+"""Operators that join a stream to a table and aggregate the joined rows.
 
-Any record in doubt sends the batch through the row engine as a whole. What the batch has changed of
-the table up to then is put back before.
+Any record in doubt sends the whole batch through the row engine, after the table has its earlier
+rows back: the batch may have changed it by then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from barnabas.sql.columns.aggregates import Aggregated, aggregate_behind
+from barnabas.sql.columns.aggregates.programs import Aggregated, aggregate_behind
 from barnabas.sql.columns.frames import Frame, together
 from barnabas.sql.columns.joins import Joining, JoinParts
 from barnabas.sql.columns.merging import ByRows, Merged
@@ -20,6 +20,7 @@ from barnabas.sql.functions.catalog import Function
 from barnabas.sql.runtime.node import StoreKey
 from barnabas.sql.runtime.records import Row
 from barnabas.sql.runtime.stage import Channel, Emitted, Stage
+from barnabas.sql.runtime.topics import TopicWriter
 
 
 class JoinedAggregateProgram(Joining):
@@ -29,7 +30,7 @@ class JoinedAggregateProgram(Joining):
         super().__init__(parts, after)
         self._aggregate = aggregate
         self._entries: dict[StoreKey, Any] = {}
-        """What the table had before the batch, of the keys that it has changed."""
+        """Entries of the table before the batch, for the keys that it has changed."""
 
     def _joined(
         self, records: Merged, changes: Merged | None, seen: Indexes, cuts: Sequence[int]
@@ -61,7 +62,7 @@ class JoinedAggregateProgram(Joining):
             frames.append(part)
         if changes is not None:
             self._change(changes, done, len(changes.frame))
-        return self._aggregate.run(together(frames), records.headers)
+        return self._aggregate.run(together(frames), records.headers_of())
 
     def _keep(
         self, keys: Sequence[StoreKey], rows: Sequence[Row | None], timestamps_ms: Sequence[int]
@@ -75,6 +76,7 @@ def joined_aggregate_program(
     parts: JoinParts,
     stage: Stage,
     functions: Mapping[str, Function],
+    writer: Callable[[], TopicWriter],
     follower: Stage | None = None,
 ) -> JoinedAggregateProgram | None:
     """The operator for batches; None if it can only run row by row. `stage` has the join;
@@ -87,7 +89,7 @@ def joined_aggregate_program(
         if not isinstance(given, Channel) or any(key.type.base not in KEYS for key in given.keys):
             return None
         nodes, last = [*nodes[:-1], *follower.chain(0)], follower
-    found = aggregate_behind(last, nodes, functions)
+    found = aggregate_behind(last, nodes, functions, writer)
     if found is None:
         return None
     between, aggregate = found

@@ -1,0 +1,145 @@
+"""Stages that aggregate a stream by its key: each group of a batch is read and written once.
+
+    topic ─▶ filters, selections ─▶ groups of (key, window) ─▶ state ─▶ HAVING ─▶ last row of each
+
+Used only if the result has the last row of each key and batch: then the rows in between need not be
+computed. If a record of a batch is doubtful, the whole batch goes through the row engine, before
+any state has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from barnabas.sql.columns.aggregates.adding import arguments_of
+from barnabas.sql.columns.aggregates.having import Having
+from barnabas.sql.columns.aggregates.sessions import SessionAggregate
+from barnabas.sql.columns.aggregates.windows import FrameAggregate
+from barnabas.sql.columns.frames import Frame
+from barnabas.sql.columns.merging import ByRows, Merged, Source
+from barnabas.sql.columns.sources import Header
+from barnabas.sql.columns.steps import Step, needs_row, only_renames, run, steps_of
+from barnabas.sql.columns.streams import Made
+from barnabas.sql.columns.vectors import KEYS
+from barnabas.sql.functions.catalog import Function
+from barnabas.sql.plan.steps import TableSink, TableSource
+from barnabas.sql.runtime.aggregates import AggregateNode, StreamAggregateNode
+from barnabas.sql.runtime.forms import AggregateForm, FilterForm, SinkForm
+from barnabas.sql.runtime.node import Node
+from barnabas.sql.runtime.sessions import SessionAggregateNode
+from barnabas.sql.runtime.stage import Channel, Emitted, Exit, Stage
+from barnabas.sql.runtime.tables import TableFilterNode
+from barnabas.sql.runtime.topics import TopicWriter
+from barnabas.sql.runtime.windows import WindowedAggregateNode
+
+
+class Aggregated(Protocol):
+    """An aggregate and its sink, for frames."""
+
+    def run(
+        self, frame: Frame, headers: Callable[[int], tuple[Header, ...]] | None, /
+    ) -> Emitted | Made | None:
+        """Return the results of certain records; None, before anything has changed, if the row
+        engine must decide. `headers`: of a record by its place, if any has some."""
+        ...
+
+
+class AggregateProgram:
+    """A stage from a topic to an aggregate and its sink, for whole batches."""
+
+    def __init__(
+        self, source: Source, steps: Sequence[Step], aggregate: Aggregated, *, needs_rows: bool
+    ) -> None:
+        """`needs_rows`: a step may note something of a record without a row."""
+        self._needs_rows = needs_rows
+        self._source, self._steps = source, tuple(steps)
+        self._aggregate = aggregate
+
+    def run(self, inputs: Sequence[Sequence[Any]]) -> Emitted | Made | ByRows:
+        """Return what comes out of the stage, or the records if the row engine must run them."""
+        (raws,) = inputs
+        merged = Merged(self._source, raws)
+        frame, rowless = merged.frame, merged.rowless
+        if self._needs_rows:
+            frame.doubt |= rowless
+        frame.keep(~rowless | frame.doubt)
+        made: Emitted | Made | None = None
+        if not len(run(frame, self._steps)):
+            made = self._aggregate.run(frame, merged.headers_of())
+        return ByRows(merged.records()) if made is None else made
+
+
+def aggregate_program(
+    stage: Stage,
+    functions: Mapping[str, Function],
+    source: Source | None,
+    writer: Callable[[], TopicWriter],
+    feeder: Stage | None = None,
+) -> AggregateProgram | None:
+    """The stage for batches; None if it can only run row by row. `source`: its input's, or that of
+    the stage that feeds it."""
+    if len(stage.inputs) != 1 or stage.takes_batches or len(stage.outputs) != 1:
+        return None
+    given = stage.inputs[0]
+    if source is None or isinstance(given, TableSource):
+        return None
+    keys = given.keys if isinstance(given, Channel) else given.schema.key
+    if any(column.type.base not in KEYS for column in keys):
+        return None
+    nodes = stage.chain(0)[1:]
+    if feeder is not None:
+        nodes = [*feeder.chain(0)[1:-1], *nodes]
+    found = aggregate_behind(stage, nodes, functions, writer)
+    if found is None:
+        return None
+    between, aggregate = found
+    steps = steps_of(between, functions)
+    if steps is None:
+        return None
+    return AggregateProgram(source, steps, aggregate, needs_rows=any(map(needs_row, between)))
+
+
+def aggregate_behind(
+    stage: Stage,
+    nodes: Sequence[Node],
+    functions: Mapping[str, Function],
+    writer: Callable[[], TopicWriter],
+) -> tuple[Sequence[Node], Aggregated] | None:
+    """The nodes before the only aggregate among `nodes`, which end a stage, and that aggregate
+    with what follows. Return None for no aggregate or one that can only run row by row."""
+    places = [at for at, node in enumerate(nodes) if isinstance(node, AggregateNode)]
+    if len(places) != 1:
+        return None
+    between, node, after = nodes[: places[0]], nodes[places[0]], nodes[places[0] + 1 :]
+    condition: tuple[TableFilterNode, FilterForm] | None = None
+    if isinstance(after[0], TableFilterNode) and isinstance(after[0].form, FilterForm):
+        condition, after = (after[0], after[0].form), after[1:]
+    form = node.form
+    if not isinstance(node, AggregateNode) or not isinstance(form, AggregateForm):
+        return None
+    if not _only_shows(after) or (node.sends_old and condition is None):
+        return None
+    arguments = arguments_of(form, node, functions)
+    if arguments is None:
+        return None
+    if isinstance(node, SessionAggregateNode) and condition is None and not node.is_final:
+        return between, SessionAggregate(stage, node, arguments, writer)
+    if not isinstance(node, StreamAggregateNode | WindowedAggregateNode):
+        return None
+    having = None
+    if condition is not None:
+        having = Having(*condition, functions, [argument.each for argument in arguments])
+    return between, FrameAggregate(stage, node, arguments, having)
+
+
+def _only_shows(nodes: Sequence[Node]) -> bool:
+    """Return whether the nodes behind the aggregate make of each row one that cannot fail."""
+    if len(nodes) < 2:
+        return False
+    *between, last, end = nodes
+    if not isinstance(end, Exit) or not isinstance(last.form, SinkForm):
+        return False
+    if not isinstance(last.form.step, TableSink):
+        return False
+    return all(map(only_renames, between))
