@@ -37,7 +37,7 @@ from support.raw_client import RawClient
 from support.secured_settings import password
 
 ANSWER_S = 0.3
-"""How long an attacker waits for an answer, which may never come."""
+"""The time for which an attacker waits for an answer, which may never come."""
 FRAMES_MAX = 8
 HELD_OPEN_MAX = 100
 """Connections that a thread leaves open without a word."""

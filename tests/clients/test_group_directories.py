@@ -84,7 +84,7 @@ class Member:
     def described(self) -> tuple[Any, ...]:
         """Return the parts of the group's description that must not change.
 
-        Asked through a client of its own: librdkafka's may keep a request for a minute when the
+        A new client asks: librdkafka's may hold a request for a minute if the
         coordinator was down when it was sent.
         """
         admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})

@@ -1,4 +1,4 @@
-"""A log directory with a damaged file of its own: every log opens, with every record.
+"""A log directory with a damaged checkpoint or other file: every log opens, with every record.
 
 Checkpoints, the marker of a clean shutdown and meta.properties have no checksum. A changed digit is
 accepted if nothing contradicts it; a value that no log can have is not.

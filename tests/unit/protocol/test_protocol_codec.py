@@ -213,7 +213,7 @@ class Elsewhere:
 def test_records_are_parts_of_their_own() -> None:
     far, near = Elsewhere(), memoryview(b"near")
     partitions = [
-        PartitionData(records=far),  # type: ignore[arg-type]  # anything with a length may stand here
+        PartitionData(records=far),  # type: ignore[arg-type]  # anything with a length is accepted
         PartitionData(records=near),
         PartitionData(records=None),
         PartitionData(records=b""),
