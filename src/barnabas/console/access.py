@@ -191,7 +191,7 @@ class _Session:
     user: str
     account: Account | Vouched
     until_s: float
-    """The end of the session, whatever its account says."""
+    """The end of the session at the latest."""
     known_until_s: float
     """The time until which the account holds."""
 
