@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import httpx
@@ -16,9 +16,13 @@ needs_kafka_connect = needs_kafka_with("connect-file")
 
 
 class KafkaWorker(WorkerProcess):
-    """ConnectStandalone, or ConnectDistributed where there is a group."""
+    """ConnectStandalone, or ConnectDistributed where there is a group. `jvm`: Java's options."""
 
     says_when_ready = False
+
+    def __init__(self, *arguments: Any, jvm: Sequence[str] = (), **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._jvm = jvm
 
     def command(self) -> list[str]:
         assert JAVA is not None
@@ -30,7 +34,7 @@ class KafkaWorker(WorkerProcess):
             self.properties.write_text(text)
         mode = "ConnectDistributed" if "group.id" in text else "ConnectStandalone"
         return [
-            *(JAVA, "-Xmx256m", *QUICK_JVM),
+            *(JAVA, "-Xmx256m", *QUICK_JVM, *self._jvm),
             f"-Dlog4j2.configurationFile={TELEMETRY}",
             *("-cp", f"{LIBS[0]}/*", f"org.apache.kafka.connect.cli.{mode}", str(self.properties)),
         ]
