@@ -256,6 +256,13 @@ def sunk(records: list[RawRecord], spec: FlowSpec, file: Path) -> Told:
     policies,
     st.integers(1, 5),
 )
+@example(  # a text that UTF-8 cannot hold
+    [RawRecord(topic="in", partition=0, value=data) for data in (None, b'"\\ud800"')],
+    {"": STORAGE},
+    {"": JSON, ".schemas.enable": "false"},
+    {},
+    2,
+)
 def test_values_of_a_topic(
     records: list[RawRecord], key: Told, value: Told, policy: Told, piece: int
 ) -> None:

@@ -148,7 +148,9 @@ class DeadLetters:
             "exception.message": self._hide(str(error)),
             "exception.stacktrace": self._hide(_trace(error)),
         }
-        return [(HEADER_PREFIX + name, text.encode()) for name, text in context.items()]
+        return [
+            (HEADER_PREFIX + name, text.encode(errors="replace")) for name, text in context.items()
+        ]
 
 
 def _trace(error: BaseException) -> str:

@@ -20,7 +20,7 @@ from typing import Any, Final, NoReturn, cast
 from barnabas.schemas.converters.base import SchemaAndValue
 from barnabas.schemas.converters.json_envelope import schema_of, schema_text
 from barnabas.schemas.converters.json_nodes import Read, read_without_schema, reader
-from barnabas.schemas.converters.json_text import JsonText, Write, write_without_schema
+from barnabas.schemas.converters.json_text import JsonText, Write, encode_json, write_without_schema
 from barnabas.schemas.data.cache import ENTRIES_MAX, Cache
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import DECIMAL, Schema
@@ -98,7 +98,7 @@ class JsonFormat:
         payload = write(value)
         if self._has_schemas:
             payload = f'{{"schema":{text},"payload":{payload}}}'
-        return _encoded(payload)
+        return encode_json(payload)
 
     def write_all(self, schema: Schema | None, values: Iterable[Any]) -> list[bytes | None]:
         """Return the JSON of each value. Raises DataError."""
@@ -106,9 +106,9 @@ class JsonFormat:
             return [self.write(None, value) for value in values]
         text, write = self._writers(schema)
         if not self._has_schemas:
-            return [_encoded(write(value)) for value in values]
+            return [encode_json(write(value)) for value in values]
         before = f'{{"schema":{text},"payload":'
-        return [_encoded(f"{before}{write(value)}}}") for value in values]
+        return [encode_json(f"{before}{write(value)}}}") for value in values]
 
     def read(self, data: bytes | None) -> SchemaAndValue:
         """Return the value that JSON stands for. Raises DataError."""
@@ -170,15 +170,6 @@ class JsonFormat:
 
 _Scan = Callable[[str, int], tuple[Any, int]]
 """Reads one JSON value from a place on; returns it and where it ends."""
-
-
-def _encoded(payload: str) -> bytes:
-    try:
-        return payload.encode()
-    except UnicodeEncodeError as error:
-        raise DataError(
-            "Converting Kafka Connect data to byte[] failed due to serialization error: "
-        ) from error
 
 
 def _refuse(name: str) -> NoReturn:

@@ -12,6 +12,7 @@ from barnabas.schemas.converters.json_schema_documents import (
     JsonSchemaWriter,
 )
 from barnabas.schemas.converters.json_schema_values import JsonSchemaText, reader
+from barnabas.schemas.converters.json_text import encode_json
 from barnabas.schemas.data.schema import DECIMAL, Schema, Type
 from barnabas.schemas.registry_client import StoredSchema
 
@@ -50,7 +51,7 @@ class JsonSchemaFormat(SchemaFormat):
         write = text.writer(schema)
         name = schema.name if schema.type is Type.STRUCT else None
         made = json.dumps(schemas.whole(schema), ensure_ascii=False, separators=(",", ":"))
-        return Writing(made, name, lambda value: write(value).encode())
+        return Writing(made, name, lambda value: encode_json(write(value)))
 
     def reading(self, stored: StoredSchema) -> Reading:
         schema = JsonSchemaReader(

@@ -274,3 +274,13 @@ _BY_CLASS: Final[dict[type, Write]] = {
     Struct: _struct_without_schema,
     Mapping: _map_without_schema,
 }
+
+
+def encode_json(text: str) -> bytes:
+    """Return the bytes of JSON. Raises DataError for half a pair of UTF-16."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            "Converting Kafka Connect data to byte[] failed due to serialization error: "
+        ) from error

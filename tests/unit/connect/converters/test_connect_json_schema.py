@@ -65,6 +65,11 @@ def test_a_struct_makes_the_round_trip_with_its_schema(url: str) -> None:
         assert made.to_connect("points", data) == (POINT, point)
 
 
+def test_half_a_pair_of_utf_16_is_refused_as_data(url: str) -> None:
+    with pytest.raises(DataError):
+        converter(url).from_connect("texts", STRING, "\ud800")
+
+
 def test_the_registered_schema_is_as_confluents_converter_writes_it(url: str) -> None:
     converter(url).from_connect("shown", POINT, Struct.of(POINT, FIELDS))
     with SchemaRegistryClient({"url": url}) as client:

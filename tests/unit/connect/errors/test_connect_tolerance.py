@@ -165,6 +165,13 @@ def test_secrets_are_neither_logged_nor_in_dead_letters(caplog: pytest.LogCaptur
     assert "hush" not in f"{told}{caplog.text}"
 
 
+def test_dead_letters_have_a_question_mark_for_half_a_pair_of_utf_16() -> None:
+    sent: list[RawRecord] = []
+    policy = ErrorPolicy(dead_letter_topic="dead", dead_letter_has_context=True)
+    DeadLetters("c", 2, policy, ErrorCounts(), sent.append)(failure(DataError("wrong: \ud800")))
+    assert dict(sent[0].headers)["__connect.errors.exception.message"] == b"wrong: ?"
+
+
 def test_dead_letters_are_the_record_with_its_story() -> None:
     sent: list[RawRecord] = []
     policy = ErrorPolicy(dead_letter_topic="dead", dead_letter_has_context=True)

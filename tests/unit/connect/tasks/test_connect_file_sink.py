@@ -111,11 +111,13 @@ def test_lines_are_what_java_prints(tmp_path: Path) -> None:
         record(1e16, FLOAT64),
         record(Struct(point, [0.1, date(2024, 1, 2)]), point),
         record({"a": [None, True]}),
+        record("half a pair: \ud800"),
     ]
     file = tmp_path / "lines"
-    FileStreamWriter(str(file)).write(iter(given), SinkRange("t", 0, 0, 3))
+    FileStreamWriter(str(file)).write(iter(given), SinkRange("t", 0, 0, 4))
     assert file.read_text().splitlines() == [
         "1.0E16",
         "Struct{x=0.1,at=Tue Jan 02 00:00:00 UTC 2024}",
         "{a=[null, true]}",
+        "half a pair: ?",
     ]

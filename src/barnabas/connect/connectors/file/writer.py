@@ -37,7 +37,7 @@ class FileStreamWriter(SinkWriter):
     def _write(self, texts: Iterator[str]) -> None:
         if self._filename is None:
             for text in texts:
-                sys.stdout.write(text)
+                sys.stdout.write(_encoded(text).decode())
             sys.stdout.flush()
             return
         try:
@@ -70,7 +70,7 @@ class _Appended:
         try:
             block = bytearray()
             for text in texts:
-                block += text.encode()
+                block += _encoded(text)
                 if len(block) >= _BLOCK_BYTES:
                     self._append(block)
                     block = bytearray()
@@ -105,6 +105,11 @@ def _text(column: SinkColumn) -> str:
     if set(map(type, values)) == {str}:
         return "\n".join(values) + "\n"
     return "".join([_line(value, column.schema) for value in values])
+
+
+def _encoded(text: str) -> bytes:
+    """As Java prints it: half a pair of UTF-16 is a question mark."""
+    return text.encode(errors="replace")
 
 
 def _line(value: Any, schema: Schema | None) -> str:
