@@ -37,6 +37,7 @@ from barnabas.sql.spark.reading import range_parcels
 from barnabas.sql.spark.topology import task_of
 from barnabas.sql.spark.warming import warm
 from barnabas.sql.spark.worker import SCHEMA
+from support.node_process import wait_until
 from support.spark import shared_session
 from support.sql_queries import plans_of
 
@@ -357,7 +358,8 @@ def test_the_engine_s_runner_hosts_queries(world: World) -> None:
     want = {r.key: (r.value, r.timestamp_ms) for r in world.expected(plan)}
     assert last(world.results(len(want))) == want
     assert hosted.state is QueryState.RUNNING
-    assert sum(batch.input_rows for batch in hosted.batches()) == 35
+    # Results can be read before their micro-batch is over.
+    wait_until(lambda: sum(batch.input_rows for batch in hosted.batches()) == 35, "the figures")
     hosted.stop(forget=True)
     assert not (world.directory / plan.query_id).exists()
     missing = replace(plan, step=replace(plan.step, topic="nowhere"))  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ from barnabas.node.metadata.controller.partition_change import _ChangeBuilder
 from barnabas.node.metadata.image import PartitionImage
 from barnabas.protocol.errors import ErrorCode
 
-EXAMPLES_MAX = 400
+EXAMPLES_MAX = 4000
 Patch = pytest.MonkeyPatch
 
 
@@ -165,7 +165,7 @@ DEFECTS: dict[Callable[[Patch], None], str] = {
     waits_though_allowed_to_lose: "nobody_waits_who_would_rather_lose",
     balances_nothing: "balance",
     unfences_without_looking_for_who_waits: "live_eligible_replicas_lead",
-    keeps_the_eligible_above_the_minimum: "partitions_make_sense",
+    keeps_the_eligible_above_the_minimum: "partitions_make_sense register",
     lets_the_leaver_lead: "partitions_make_sense",
 }
 
