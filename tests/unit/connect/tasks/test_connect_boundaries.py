@@ -278,5 +278,5 @@ def test_wishes_that_contradict_each_other() -> None:
     context.abort_transaction()
     with pytest.raises(IllegalStateError, match="commit and abort of same transaction"):
         own.after_batch()
-    with pytest.raises(TypeError, match="the worker's process alone"):
+    with pytest.raises(TypeError, match="only in the worker's process"):
         pickle.dumps(own)

@@ -129,7 +129,7 @@ def test_hosts_that_cannot_be(host: str) -> None:
         ("", "no certificate"),
         (AUTHORITY.certificates, "no private key"),
         (AUTHORITY.key, "no certificate"),
-        (AUTHORITY.key + node().certificates, "not the certificate's"),
+        (AUTHORITY.key + node().certificates, "does not belong to the certificate"),
         (
             "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"
             + AUTHORITY.certificates,

@@ -295,7 +295,7 @@ async def test_too_many_waiting_are_refused(play: Play, monkeypatch: pytest.Monk
     await settle()
     tasks += [play.register(text(name)) for name in "bcd"]
     await settle()
-    assert "too many writes wait" in (await refused(tasks.pop())).message
+    assert "too many writes are waiting" in (await refused(tasks.pop())).message
     play.brokers.hold.set()
     await settle()
     play.reader.read()
