@@ -61,7 +61,7 @@ def command() -> None:
     type=click.Choice(["at_least_once", "exactly_once"]),
     default="at_least_once",
     show_default=True,
-    help="How often a result may be written after a failure.",
+    help="at_least_once: a failure may duplicate results.",
 )
 @click.option(
     "--checkpoints",

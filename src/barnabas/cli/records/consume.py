@@ -55,7 +55,7 @@ headers, and headers[name] for one header.
     help="Only this partition; may be repeated.",
 )
 @click.option("--from", "-o", "start", type=PositionType(), help=f"Where to start: {HELP}.")
-@click.option("--to", "-e", "end", type=PositionType(), help="Where to stop, before that position.")
+@click.option("--to", "-e", "end", type=PositionType(), help="Stop before this position.")
 @click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after this many records.")
 @click.option("--follow", "-f", is_flag=True, help="Wait for more records; Ctrl-C ends it.")
 @click.option("--group", "-g", help="Read as a member of this group, and commit offsets.")

@@ -155,7 +155,7 @@ class SingleSignOn:
         except _TooManyLoginsError as error:  # the next request asks again
             _log.warning("the provider could not be asked about a session: %s", error)
         except (CodeError, LoginError) as error:
-            _log.info("a session of the identity provider's has ended: %s", error)
+            _log.info("the identity provider has ended a session: %s", error)
             self._sessions.end(token)
         except ProviderError as error:  # likewise
             _log.warning("the provider could not be asked about a session: %s", error)

@@ -62,6 +62,19 @@ class Argument(NamedTuple):
         return [state[0] for state in found if state is not None]
 
 
+def columns_to_add(frame: Frame, arguments: Sequence[Argument]) -> list[Vector | None] | None:
+    """The columns that aggregates take of a frame, which keeps only records with a key: others
+    count nowhere. Return None if a record is in doubt."""
+    columns = [argument.column(frame) for argument in arguments]
+    if frame.doubt.any():
+        return None
+    if frame.has_key is not None:
+        kept = np.flatnonzero(frame.has_key)
+        columns = [None if column is None else column.take(kept) for column in columns]
+        frame.keep(frame.has_key)
+    return columns
+
+
 def arguments_of(
     form: AggregateForm, node: AggregateNode, functions: Mapping[str, Function]
 ) -> list[Argument] | None:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.sql.columns.aggregates.adding import Argument
+from barnabas.sql.columns.aggregates.adding import Argument, columns_to_add
 from barnabas.sql.columns.aggregates.session_spans import Clock, Spans, spans_of
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.sources import Header
@@ -54,13 +54,9 @@ class SessionAggregate:
     ) -> Emitted | Made | None:
         """Return the results of certain records; None, before anything has changed, if the row
         engine must decide."""
-        columns = [argument.column(frame) for argument in self._arguments]
-        if frame.doubt.any():
+        columns = columns_to_add(frame, self._arguments)
+        if columns is None:
             return None
-        if frame.has_key is not None:  # records without a key count nowhere
-            kept = np.flatnonzero(frame.has_key)
-            columns = [None if column is None else column.take(kept) for column in columns]
-            frame.keep(frame.has_key)
         if not len(frame):
             return []
         node = self._node

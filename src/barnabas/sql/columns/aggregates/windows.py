@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from barnabas.sql.columns.aggregates.adding import Argument
+from barnabas.sql.columns.aggregates.adding import Argument, columns_to_add
 from barnabas.sql.columns.aggregates.having import Groups, Having, Shown
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.sources import Header
@@ -48,13 +48,9 @@ class FrameAggregate:
     ) -> Emitted | None:
         """Return the results of certain records; None, before anything has changed, if the row
         engine must decide."""
-        columns = [argument.column(frame) for argument in self._arguments]
-        if frame.doubt.any():
+        columns = columns_to_add(frame, self._arguments)
+        if columns is None:
             return None
-        if frame.has_key is not None:  # records without a key count nowhere
-            kept = np.flatnonzero(frame.has_key)
-            columns = [None if column is None else column.take(kept) for column in columns]
-            frame.keep(frame.has_key)
         return self._aggregate(frame, columns, headers or (lambda _: ()))
 
     def _aggregate(
