@@ -1,4 +1,4 @@
-"""A Keycloak of its own on loopback, where KEYCLOAK_HOME names the directory of one.
+"""Starts Keycloak on loopback, from the directory that KEYCLOAK_HOME names.
 
 It has one realm with groups, users and a client for a console. It runs in a copy of that directory,
 since a start builds the program that it then runs, and writes its database beside it.
@@ -46,9 +46,17 @@ class Keycloak:
 
     def log_out(self, name: str) -> None:
         """End all sessions of a user."""
-        admin = f"/admin/realms/{REALM}/users"
-        (user,) = self._asked("GET", admin, params={"username": name, "exact": "true"}).json()
-        self._asked("POST", f"{admin}/{user['id']}/logout")
+        self._asked("POST", f"{self._user(name)}/logout")
+
+    def used_ms(self, name: str) -> int:
+        """When a user's only session last gave tokens."""
+        (session,) = self._asked("GET", f"{self._user(name)}/sessions").json()
+        return int(session["lastAccess"])
+
+    def _user(self, name: str) -> str:
+        users = f"/admin/realms/{REALM}/users"
+        (user,) = self._asked("GET", users, params={"username": name, "exact": "true"}).json()
+        return f"{users}/{user['id']}"
 
     def _asked(self, method: str, path: str, **more: Any) -> httpx.Response:
         form = {"grant_type": "password", "client_id": "admin-cli"}
