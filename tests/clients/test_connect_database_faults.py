@@ -211,8 +211,7 @@ def test_changes_of_a_database_with_faults_are_captured_once_it_is_well(
     source.wait_for(runs)
 
     # The slot is dropped while it is read: that is said until a new snapshot is allowed.
-    slot = "FROM pg_replication_slots WHERE slot_name = 'faults'"
-    source.wait_until(lambda: drop(server, slot))
+    server.drop_slots("slot_name", "faults")
     server.run("INSERT INTO keyed VALUES (4, 'd')")
     source.wait_for(says("is gone: changes after"))
     source.put(snapshot_mode="when_needed")
@@ -221,13 +220,3 @@ def test_changes_of_a_database_with_faults_are_captured_once_it_is_well(
     source.wait_until(lambda: ("c", 5) in events("keyed"))
     source.wait_for(runs)
     assert no_secrets(worker)
-
-
-def drop(server: Postgres, slot: str) -> bool:
-    """Drop a slot, ending who reads it; false where that was faster."""
-    server.run(f"SELECT pg_terminate_backend(active_pid) {slot} AND active_pid IS NOT NULL")
-    try:
-        server.run(f"SELECT pg_drop_replication_slot(slot_name) {slot}")
-    except psycopg.errors.ObjectInUse:
-        return False
-    return True

@@ -327,4 +327,4 @@ def test_what_is_captured_makes_the_same_table(database_server: Postgres, target
     query = "SELECT id, name FROM t ORDER BY id"
     assert target[1](query) == database_server.run(query, database=name)
     source.reader.stop()
-    database_server.run(f"SELECT pg_drop_replication_slot('slot_{name}')")
+    database_server.drop_slots("database", name)

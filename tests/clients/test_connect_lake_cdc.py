@@ -41,13 +41,7 @@ def server(database_server: Postgres) -> Iterator[Postgres]:
     try:
         yield database_server
     finally:
-        slot = f"slot_name = 'slot_{DATABASE}'"
-        database_server.run(
-            f"SELECT pg_terminate_backend(active_pid, 10000) FROM pg_replication_slots WHERE {slot}"
-            " AND active",
-            f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE {slot}",
-            f"DROP DATABASE {DATABASE} WITH (FORCE)",
-        )
+        database_server.drop_database(DATABASE)
 
 
 def test_the_example_is_valid() -> None:

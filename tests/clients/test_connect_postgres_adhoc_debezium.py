@@ -82,11 +82,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 @pytest.fixture
 def database(database_server: Postgres) -> Iterator[Postgres]:
     yield database_server
-    for (name,) in database_server.run(
-        f"SELECT slot_name FROM pg_replication_slots WHERE database = '{DATABASE}'"
-    ):
-        database_server.run(f"SELECT pg_drop_replication_slot('{name}')")
-    database_server.run(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
+    database_server.drop_database(DATABASE)
 
 
 def signal(server: Postgres, number: int, kind: str, data: str) -> None:
@@ -227,8 +223,7 @@ def test_the_events_are_the_same(database: Postgres, tmp_path: Path, strategy: s
         events = capture(database, tmp_path, count, **more)
         count = len(events)
         found.append(compared(events))
-        database.run(f"SELECT pg_drop_replication_slot('slot_{DATABASE}')")
-        database.run(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+        database.drop_database(DATABASE)
     ours, theirs = found
     (tmp_path / "ours.json").write_text(json.dumps(ours, indent=1))
     (tmp_path / "theirs.json").write_text(json.dumps(theirs, indent=1))

@@ -61,7 +61,7 @@ def test_events_are_those_that_debezium_has_told(database: Postgres) -> None:
     for topic, rows in golden.items():
         for mine, theirs in zip(made[topic], rows, strict=True):
             assert mine == theirs
-    database.run(f"SELECT pg_drop_replication_slot('slot_{DATABASE}')")
+    database.drop_slots("database", DATABASE)
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_debezium_tells_these_events(database: Postgres, tmp_path: Path) -> None
             told.read(lambda: len(told.events) >= SNAPSHOT_SIZE)
             change(database, DATABASE, fence)
             told.read(lambda: len(told.events) >= ALL_SIZE)
-    database.run(f"SELECT pg_drop_replication_slot('slot_{DATABASE}')")
+    database.drop_slots("database", DATABASE)
     found = normalised(_field_with(e, "ü") for e in told.events if e[0] != FENCE_TOPIC)
     (tmp_path / GOLDEN.name).write_text(written(found))
     golden = resolved(json.loads(GOLDEN.read_text())) if GOLDEN.exists() else {}

@@ -32,12 +32,7 @@ def server(database_server: Postgres) -> Iterator[Postgres]:
     try:
         yield database_server
     finally:
-        find = f"SELECT active_pid FROM pg_replication_slots WHERE slot_name = '{SLOT}'"
-        for (pid,) in database_server.run(find):
-            if pid is not None:
-                database_server.run(f"SELECT pg_terminate_backend({pid}, 10000)")
-            database_server.run(f"SELECT pg_drop_replication_slot('{SLOT}')")
-        database_server.run(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+        database_server.drop_database(DATABASE)
         for role in (USER, f"{USER}_owners", "shop_owner"):
             database_server.run(f'DROP ROLE IF EXISTS "{role}"')
 

@@ -15,7 +15,6 @@ from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableErr
 from support.connect.capture import settings
 from support.connect.postgres import Postgres, insert_many, postgres
 from support.connect.reading import SourceDriver, StoredOffsets
-from support.node_process import wait_until
 
 DATABASE = "captured"
 
@@ -27,24 +26,11 @@ def server(database_server: Postgres) -> Iterator[Postgres]:
     try:
         yield database_server
     finally:
-        database_server.run(
-            "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots"
-            f" WHERE database = '{DATABASE}' AND active",
-        )
-        _drop(database_server)
+        database_server.drop_database(DATABASE)
 
 
 def _slots(server: Postgres) -> list[tuple[Any, ...]]:
     return server.run(f"SELECT slot_name FROM pg_replication_slots WHERE database = '{DATABASE}'")
-
-
-def _drop(server: Postgres) -> None:
-    for (name,) in _slots(server):
-        active = f"SELECT 1 FROM pg_replication_slots WHERE slot_name = '{name}' AND active"
-        # On a busy machine a stopped reader may take a moment to end.
-        wait_until(lambda: not server.run(active), f"the end of who reads {name}")  # noqa: B023
-        server.run(f"SELECT pg_drop_replication_slot('{name}')")
-    server.run(f"DROP DATABASE {DATABASE} WITH (FORCE)")
 
 
 def capture(server: Postgres, offsets: StoredOffsets | None = None, /, **more: str) -> SourceDriver:

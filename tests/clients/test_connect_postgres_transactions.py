@@ -55,11 +55,7 @@ def server(database_server: Postgres) -> Iterator[Postgres]:
     try:
         yield database_server
     finally:
-        for (name,) in database_server.run(
-            f"SELECT slot_name FROM pg_replication_slots WHERE database = '{DATABASE}'"
-        ):
-            database_server.run(f"SELECT pg_drop_replication_slot('{name}')")
-        database_server.run(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+        database_server.drop_database(DATABASE)
 
 
 class Ours:

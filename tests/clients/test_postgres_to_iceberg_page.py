@@ -101,12 +101,8 @@ def page(database_server: Postgres, tmp_path: Path) -> Iterator[Page]:
     try:
         yield page
     finally:
-        database_server.run(
-            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
-            " WHERE slot_name = 'shop'",
-            "DROP DATABASE shop WITH (FORCE)",
-            "DROP ROLE capture",
-        )
+        database_server.drop_database("shop")
+        database_server.run("DROP ROLE capture")
 
 
 def test_changes_of_the_table_reach_iceberg(page: Page) -> None:

@@ -127,6 +127,28 @@ class Postgres:
         """Make an empty database."""
         self.run(f'CREATE DATABASE "{name}" TEMPLATE template0')
 
+    def drop_database(self, name: str) -> None:
+        """Drop a database with its slots, ending who uses them."""
+        self.drop_slots("database", name)
+        self.run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def drop_slots(self, column: str, value: str) -> None:
+        """Drop the replication slots whose `column` has this value, ending who reads them.
+
+        A reader that has closed its connection may hold its slot for a moment more.
+        """
+        slots = f"FROM pg_replication_slots WHERE {column} = '{value}'"
+
+        def dropped() -> bool:
+            self.run(f"SELECT pg_terminate_backend(active_pid) {slots} AND active_pid IS NOT NULL")
+            try:
+                self.run(f"SELECT pg_drop_replication_slot(slot_name) {slots}")
+            except psycopg.errors.ObjectInUse:
+                return False
+            return True
+
+        wait_until(dropped, f"a drop of the slots of {value}", shown=self.log)
+
     @contextlib.contextmanager
     def jdbc_database(self, name: str) -> Iterator[dict[str, str]]:
         """Make an empty database, and drop it in the end. Yields the settings of its connection."""
