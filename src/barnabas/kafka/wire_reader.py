@@ -120,7 +120,6 @@ class WireReader:
                 elif error != ErrorCode.NONE:
                     if not error.retriable:
                         raise ReadError(_told(place, offset, f"{error.name}: {error.message}"))
-                    self._leaders.forget()
                     problem = f"{error.name}: {error.message}"
                 elif answer.records:
                     reached = _end_of(answer.records, offset)
@@ -134,14 +133,13 @@ class WireReader:
             except (AccessError, CorruptBatchError) as error:
                 raise ReadError(_told(place, offset, str(error))) from error
             except TryAgainError:
-                self._leaders.forget()
                 problem = "the partition has no leader"
             except WireError as error:
                 self._brokers.close()
-                self._leaders.forget()
                 problem = str(error)
             if offset >= until:
                 return
+            self._leaders.forget()  # a node that lags, or is cut off, answers without an error
             pause = self._backoff.after(failures) / 1000
             failures += 1
             if time.monotonic() + pause > deadline:
@@ -203,6 +201,7 @@ class WireReader:
 
         Source: InternalKafkaConsumer.getEarliestAvailableOffsetBetween.
         """
+        self._leaders.forget()  # one that led before has fewer records
         earliest, latest = self._offset(place, EARLIEST), self._offset(place, LATEST)
         if offset >= latest or earliest >= until:
             _warn_of_loss(place, offset, until)

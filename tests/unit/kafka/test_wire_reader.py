@@ -57,6 +57,8 @@ class Log(Brokers):
         self.faults = list(faults)
         self.start, self.end = 0, 10**9
         self.leader = 1
+        self.stale: tuple[int, int] | None = None
+        """A node that still takes itself for the leader, and where its log ends."""
         self.aborted: list[AbortedTransaction] = []
         self.asked: list[Any] = []
         self.closed = 0
@@ -97,6 +99,11 @@ class _Node:
     def is_over(self) -> bool:
         return self.log.is_idle_closed
 
+    @property
+    def end(self) -> int:
+        stale = self.log.stale
+        return self.log.end if stale is None or stale[0] != self.number else stale[1]
+
     def call(self, api: Any, request: Any, version_max: int | None = None) -> Any:
         log = self.log
         if api is METADATA:
@@ -109,7 +116,7 @@ class _Node:
             return MetadataResponse(brokers=brokers, topics=[topic])
         if api is LIST_OFFSETS:
             (asked,) = request.topics[0].partitions
-            offset = {EARLIEST: log.start, LATEST: log.end}[asked.timestamp]
+            offset = {EARLIEST: log.start, LATEST: self.end}[asked.timestamp]
             one: Any = ListOffsetsPartitionResponse(offset=offset)
             return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(partitions=[one])])
         assert api is FETCH
@@ -121,12 +128,13 @@ class _Node:
         if isinstance(fault, Exception):
             raise fault
         error = ErrorCode.NONE if fault is None else fault
-        if self.number != log.leader:
+        is_stale = log.stale is not None and log.stale[0] == self.number
+        if self.number != log.leader and not is_stale:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if error == ErrorCode.NONE and not log.start <= asked.fetch_offset <= log.end:
+        if error == ErrorCode.NONE and not log.start <= asked.fetch_offset <= self.end:
             error = ErrorCode.OFFSET_OUT_OF_RANGE
         records = None
-        if error == ErrorCode.NONE and not log.throttle_ms:
+        if error == ErrorCode.NONE and not log.throttle_ms and asked.fetch_offset < self.end:
             records = log.fetch(asked.fetch_offset, request.max_bytes)
         answer = PartitionData(error_code=error, records=records, aborted_transactions=log.aborted)
         throttle_ms, log.throttle_ms = log.throttle_ms, 0
@@ -227,6 +235,20 @@ def test_a_leader_that_moves_is_followed() -> None:
         found += offsets_of(iter([one]))
         log.leader = 1 + number % 2
     assert found == list(range(10))
+
+
+@pytest.mark.parametrize("end", [2, 4])
+def test_records_are_not_lost_to_a_node_that_led_before(
+    end: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is cut off from the others, so its log ends where it did, and it sends no error."""
+    log = Log(TEN)
+    reader = reader_of(log, fetch_size_bytes_max=len(TEN[0]))
+    fetched = reader.read("t", 0, 0, 10)
+    found = offsets_of(iter([next(fetched), next(fetched)]))
+    log.leader, log.stale = 2, (1, end)
+    assert found + offsets_of(fetched) == list(range(10))
+    assert not caplog.records
 
 
 def test_a_connection_that_was_closed_as_idle_is_made_again() -> None:
