@@ -72,6 +72,8 @@ LOGIN_SIZE_MAX: Final = 1_000
 """Characters of a name or password: names of failed logins are kept."""
 THREADS: Final = 48
 STREAMS_MAX: Final = 64
+STREAM_CHECK_S: Final = 5.0
+"""A streamed answer checks this often whether its user still has the session and the rights."""
 POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     b"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -302,7 +304,7 @@ class Application:
             except Exception as error:  # noqa: BLE001  told to the client
                 return _failed(error)
             if isinstance(found, Streamed):
-                return self._stream(found)
+                return self._stream(found, lambda: self._check(request, endpoint, call))
             if isinstance(found, Download):
                 return _download(found)
             return _as_response(found)
@@ -363,8 +365,20 @@ class Application:
         address = self._proxies.address(request)
         return Call(self._services, user, address, path, request.query_params, body, masked)
 
-    def _stream(self, found: Streamed) -> ASGIApp:
-        response = LineStream(found.lines, lambda error: _told(error)[1], self._stream_threads)
+    async def _check(self, request: Request, endpoint: Endpoint, call: Call) -> None:
+        """Raise unless the same request would be allowed now, and show no less."""
+        now = await self._call(request, endpoint)
+        if now.masked != call.masked:
+            raise ForbiddenError("unmasked", "these records")
+
+    def _stream(self, found: Streamed, check: Callable[[], Awaitable[None]]) -> ASGIApp:
+        response = LineStream(
+            found.lines,
+            lambda error: _told(error)[1],
+            self._stream_threads,
+            check,
+            STREAM_CHECK_S,
+        )
 
         async def counted(scope: Any, receive: Any, send: Any) -> None:
             self._streams += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +25,8 @@ class LineStream:
 
     When the client goes, the event of `lines` is set at once. `told` makes a last line of an
     exception. The thread waits while the client does not read.
+
+    `check` is called every `check_s` seconds; an exception of it ends the answer.
     """
 
     def __init__(
@@ -32,8 +34,11 @@ class LineStream:
         lines: Lines,
         told: Callable[[Exception], dict[str, Any]],
         threads: ThreadPoolExecutor,
+        check: Callable[[], Awaitable[None]],
+        check_s: float,
     ) -> None:
         self._lines, self._told, self._threads = lines, told, threads
+        self._check, self._check_s = check, check_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request."""
@@ -66,12 +71,18 @@ class LineStream:
                 put(None)
 
         gone = asyncio.ensure_future(_gone(receive))
+        checking = asyncio.ensure_future(self._checked())
         working = loop.run_in_executor(self._threads, work)
         try:
             await send(_START)
             while True:
                 taking = asyncio.ensure_future(waiting.get())
-                await asyncio.wait((taking, gone), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait((taking, gone, checking), return_when=asyncio.FIRST_COMPLETED)
+                if checking.done() and not gone.done():
+                    taking.cancel()
+                    last = _line(self._told(checking.result()))
+                    await send({"type": "http.response.body", "body": last, "more_body": True})
+                    break
                 if not taking.done():
                     taking.cancel()
                     return
@@ -84,7 +95,17 @@ class LineStream:
         finally:
             stopping.set()
             gone.cancel()
+            checking.cancel()
             await asyncio.shield(working)
+
+    async def _checked(self) -> Exception:
+        """Return why the answer must end, once it must."""
+        while True:
+            await asyncio.sleep(self._check_s)
+            try:
+                await self._check()
+            except Exception as error:  # noqa: BLE001  told to the client
+                return error
 
 
 _START: Final[Message] = {
