@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal as Number
 from time import process_time
@@ -40,11 +40,14 @@ KEYS = 1_000
 PARTITIONS = 2
 """Of state, where records get a new key; topics have one."""
 SOURCE = """
-CREATE STREAM s (k STRING KEY, i INT, b BIGINT, d {type}, t STRING)
+CREATE STREAM s (k STRING KEY, i INT, b BIGINT, d {type}, t STRING{more})
   WITH (kafka_topic='s', value_format='{format}');
 CREATE TABLE p (k STRING PRIMARY KEY, name STRING) WITH (kafka_topic='p', value_format='JSON');
 """
 FILTER = "CREATE STREAM q AS SELECT k, i + 1 AS i, d, t FROM s WHERE b % 4 < 3;"
+FIELDS = (
+    "CREATE STREAM q AS SELECT k, a->n + 1 AS i, a->u->d AS d, a->u->t AS t FROM s WHERE b % 4 < 3;"
+)
 CALLS = """
 CREATE STREAM q AS SELECT k, UCASE(t) AS u, SUBSTRING(t, 1, 4) AS p, ROUND(d) AS r,
   COALESCE(t, '') AS t, URL_EXTRACT_HOST('http://' + REPLACE(t, ' ', '.')) AS h
@@ -65,6 +68,8 @@ CASES = {
     "Filter, Avro with a DECIMAL in and out": (FILTER, "AVRO", "DECIMAL(12, 2)"),
     "Filter, a DECIMAL among the columns": (FILTER, "JSON", "DECIMAL(12, 2)"),
     "Filter with eight functions": (CALLS, "JSON", "DOUBLE"),
+    "Filter, three fields of structs": (FIELDS, "JSON", "DOUBLE"),
+    "Filter, a MAP among the columns": (FILTER, "JSON", "DOUBLE"),
     "Windowed count": (COUNT.format(more="GROUP BY k"), "JSON", "DOUBLE"),
     "Windowed count, DELIMITED in": (COUNT.format(more="GROUP BY k"), "DELIMITED", "DOUBLE"),
     "Windowed count, Avro in": (COUNT.format(more="GROUP BY k"), "AVRO", "DOUBLE"),
@@ -113,6 +118,17 @@ CASES = {
     ),
     "Stream joined to a table, a key for each record": (JOIN.format(key="s.k"), "JSON", "DOUBLE"),
 }
+MORE: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
+    "Filter, three fields of structs": (
+        "a STRUCT<n INT, u STRUCT<d DOUBLE, t STRING>>",
+        lambda n: {"A": {"N": n % 100, "U": {"D": n % 1_000 + 0.25, "T": f"text {n % 50}"}}},
+    ),
+    "Filter, a MAP among the columns": (
+        "m MAP<STRING, INT>",
+        lambda n: {"M": {"x": n, "y": n % 7}},
+    ),
+}
+"""A further column of a case, and the member of the record with a number."""
 KEYS_OF = {"Stream joined to a table, a key for each record": RECORDS}
 """How many the records of a case have, if not KEYS."""
 
@@ -168,13 +184,21 @@ def avro_values(
 
 
 def batch(
-    format_name: str, number: str, round_: int, registry: MemoryRegistry, keys: int
+    format_name: str,
+    number: str,
+    round_: int,
+    registry: MemoryRegistry,
+    keys: int,
+    more: Callable[[int], dict[str, Any]],
 ) -> RawColumns:
     """Records whose timestamps go on from round to round."""
     places = range(RECORDS)
     rows = [[n % 100, n, n % 1_000 + 0.25, f"text {n % 50}"] for n in places]
     if format_name == "JSON":
-        values = [json.dumps(dict(zip("IBDT", row, strict=True))).encode() for row in rows]
+        values = [
+            json.dumps(dict(zip("IBDT", row, strict=True)) | more(n)).encode()
+            for n, row in enumerate(rows)
+        ]
     elif format_name == "AVRO":
         values = avro_values(rows, number, registry)
     else:
@@ -253,13 +277,15 @@ def main() -> None:
     """Print a row for each case."""
     print("| | Record by record | As columns |\n|---|---:|---:|")
     for name, (query, format_name, number) in CASES.items():
-        plan = plan_of(SOURCE.format(type=number, format=format_name) + query)
+        column, more = MORE.get(name, ("", lambda _: {}))
+        source = SOURCE.format(type=number, format=format_name, more=column and f", {column}")
+        plan = plan_of(source + query)
         registry = MemoryRegistry()
         keys = KEYS_OF.get(name, KEYS)
         rows, columns = (Way(plan, least, registry, keys) for least in (None, COLUMNS_FROM))
         best = [float("inf")] * 2
         for round_ in range(ROUNDS):
-            records = batch(format_name, number, round_, registry, keys)
+            records = batch(format_name, number, round_, registry, keys, more)
             for at, way in enumerate((rows, columns)):
                 best[at] = min(best[at], way.microseconds(records))
         print(f"| {name} | {best[0]:.1f} µs | {best[1]:.1f} µs |")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,10 +27,10 @@ from barnabas.sql.columns.sources import (
 from barnabas.sql.columns.steps import ColumnChain, steps_of
 from barnabas.sql.columns.vectors import (
     KEYS,
-    WHOLE,
     Indexes,
     Mask,
     Vector,
+    arrow_type,
     key_codes,
     mask_of,
     of_arrow,
@@ -46,14 +46,7 @@ from barnabas.sql.runtime.rows_encoding import partition_of
 from barnabas.sql.runtime.stage import Channel, Exit, Stage
 from barnabas.sql.runtime.topics import TopicReader
 from barnabas.sql.schema import Column
-from barnabas.sql.types import BaseType, Value
-
-_ARROW: Final[dict[BaseType, Any]] = {
-    BaseType.STRING: pa.string(),
-    BaseType.DOUBLE: pa.float64(),
-    BaseType.BOOLEAN: pa.bool_(),
-    **dict.fromkeys(WHOLE, pa.int64()),
-}
+from barnabas.sql.types import Value
 
 
 @dataclass(slots=True)
@@ -172,11 +165,11 @@ def _rows(columns: Sequence[Any], size: int) -> list[Row]:
 
 
 def _stored(vector: Vector) -> Any:
-    kind = _ARROW.get(vector.type.base)
+    if vector.is_arrow:
+        return vector.data
+    kind = arrow_type(vector.type)
     if kind is None:
         return vector.to_list()
-    if vector.is_text:
-        return vector.data
     return pa.array(vector.data, kind, mask=None if vector.valid is None else ~vector.valid)
 
 

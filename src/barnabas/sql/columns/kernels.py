@@ -25,7 +25,8 @@ from barnabas.sql.columns.conditions import (
     searched_case,
     simple_case,
 )
-from barnabas.sql.columns.vectors import constant
+from barnabas.sql.columns.frames import Frame
+from barnabas.sql.columns.vectors import Vector, constant, vector_of
 from barnabas.sql.syntax import expressions as nodes
 
 
@@ -44,6 +45,21 @@ def _column(compiler: Compiling, node: nodes.ColumnReference) -> Kernel | None:
     return lambda frame: frame.columns[place]
 
 
+def _field(compiler: Compiling, node: nodes.Dereference) -> Kernel | None:
+    sql_type = compiler.type_of(node)
+    assert sql_type is not None, "the type of a field"
+    base, name = compiler.kernel(node.base), node.name
+
+    def kernel(frame: Frame) -> Vector:
+        vector = base(frame)
+        if vector.is_arrow:
+            return vector.field(name)
+        values = [None if one is None else one.get(name) for one in vector.to_list()]
+        return vector_of(sql_type, values, frame.doubt)
+
+    return kernel
+
+
 class KernelCompiler(Compiling):
     """Makes kernels of all expressions."""
 
@@ -54,6 +70,7 @@ class KernelCompiler(Compiling):
         nodes.DoubleLiteral: _literal,
         nodes.StringLiteral: _literal,
         nodes.ColumnReference: _column,
+        nodes.Dereference: _field,
         nodes.Arithmetic: arithmetic,
         nodes.Sign: sign,
         nodes.Comparison: compared,

@@ -61,7 +61,7 @@ class ColumnSink:
         if frame.has_key is None or frame.has_key.any():
             parts.insert(0, (self._write_key, frame.keys))
         for write, vectors in parts:
-            if isinstance(write, AvroWriter) and len(frame):
+            if isinstance(write, AvroWriter | writing.JsonWriter) and len(frame):
                 doubt = write.doubt(vectors)
                 if doubt is not None:
                     frame.doubt |= doubt

@@ -4,6 +4,7 @@
     INTEGER, BIGINT, DATE, TIME, TIMESTAMP   NumPy int64
     DOUBLE                                NumPy float64
     STRING                                Arrow string
+    STRUCT of such types                  Arrow struct, whose fields are as channels have them
     every other type                      NumPy objects: the values as `sql.types` describes them
 
 The content of a NULL's place has no meaning.
@@ -13,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.sql.types import BaseType, SqlType, Value
+from barnabas.sql.types import BaseType, SqlType, Struct, Value
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -40,6 +42,23 @@ _DTYPES: Final[dict[BaseType, type]] = {
     BaseType.DOUBLE: np.float64,
     **dict.fromkeys(WHOLE, np.int64),
 }
+_ARROW_TYPES: Final[dict[BaseType, Any]] = {
+    BaseType.BOOLEAN: pa.bool_(),
+    BaseType.DOUBLE: pa.float64(),
+    BaseType.STRING: pa.string(),
+    **dict.fromkeys(WHOLE, pa.int64()),
+}
+
+
+@lru_cache(maxsize=1024)
+def arrow_type(sql_type: SqlType) -> Any:
+    """Return Arrow's type that holds the values of a SQL type exactly; None if it has none."""
+    if not isinstance(sql_type, Struct):
+        return _ARROW_TYPES.get(sql_type.base)
+    fields = {field.name: arrow_type(field.type) for field in sql_type.fields}
+    if not fields or len(fields) < len(sql_type.fields) or None in fields.values():
+        return None
+    return pa.struct(list(fields.items()))
 
 
 class NotExactError(Exception):
@@ -61,15 +80,20 @@ class Vector:
     def is_text(self) -> bool:
         return self.type.base is BaseType.STRING
 
+    @property
+    def is_arrow(self) -> bool:
+        """Return whether the values are in an array of Arrow, which has the NULLs too."""
+        return not isinstance(self.data, np.ndarray)
+
     def take(self, places: Indexes) -> Vector:
         """The values at these places."""
-        data = self.data.take(pa.array(places)) if self.is_text else self.data[places]
+        data = self.data.take(pa.array(places)) if self.is_arrow else self.data[places]
         return Vector(self.type, data, None if self.valid is None else self.valid[places])
 
     def to_list(self) -> list[Value]:
         """The values as Python has them."""
-        values: list[Value] = self.data.to_pylist() if self.is_text else self.data.tolist()
-        if self.valid is None or self.is_text:
+        values: list[Value] = self.data.to_pylist() if self.is_arrow else self.data.tolist()
+        if self.valid is None or self.is_arrow:
             return values
         pairs = zip(values, self.valid.tolist(), strict=True)
         return [value if is_valid else None for value, is_valid in pairs]
@@ -78,9 +102,19 @@ class Vector:
         """Return which values are NULL."""
         return np.zeros(len(self), np.bool_) if self.valid is None else ~self.valid
 
+    def field(self, name: str) -> Vector:
+        """The values of a field of structs in Arrow; NULL where the struct is."""
+        assert isinstance(self.type, Struct)
+        place, field = next((n, f) for n, f in enumerate(self.type.fields) if f.name == name)
+        return of_arrow(field.type, pc.struct_field(self.data, [place]))
+
 
 def text_vector(sql_type: SqlType, data: Any) -> Vector:
     """A vector of an Arrow array of strings."""
+    return _array_vector(sql_type, data)
+
+
+def _array_vector(sql_type: SqlType, data: Any) -> Vector:
     if isinstance(data, pa.ChunkedArray):
         data = data.combine_chunks()
     valid = None if data.null_count == 0 else mask_of(data.is_valid())
@@ -88,12 +122,13 @@ def text_vector(sql_type: SqlType, data: Any) -> Vector:
 
 
 def of_arrow(sql_type: SqlType, data: Any) -> Vector:
-    """A vector of an Arrow array of the type's Arrow type."""
-    if sql_type.base is BaseType.STRING:
-        return text_vector(sql_type, data)
+    """A vector of an Arrow array of the type's Arrow type, with decimals for DECIMAL."""
+    dtype = _DTYPES.get(sql_type.base)
+    if dtype is None and arrow_type(sql_type) is not None:
+        return _array_vector(sql_type, data)
     if isinstance(data, pa.ChunkedArray):
         data = data.combine_chunks()
-    if sql_type.base is BaseType.DECIMAL:
+    if dtype is None:
         return of_values(sql_type, data.to_pylist())
     valid = None
     if data.null_count:
@@ -104,13 +139,13 @@ def of_arrow(sql_type: SqlType, data: Any) -> Vector:
 
 def of_values(sql_type: SqlType, values: Sequence[Value]) -> Vector:
     """A vector of Python's values. Raises NotExactError."""
-    base = sql_type.base
-    if base is BaseType.STRING:
+    dtype = _DTYPES.get(sql_type.base)
+    kind = arrow_type(sql_type) if dtype is None else None
+    if kind is not None:
         try:
-            return text_vector(sql_type, pa.array(values, pa.string()))
-        except (UnicodeEncodeError, pa.ArrowException) as error:
+            return _array_vector(sql_type, pa.array(values, kind))
+        except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
             raise NotExactError(str(error)) from error
-    dtype = _DTYPES.get(base)
     valid = None
     if any(value is None for value in values):
         valid = np.array([value is not None for value in values], np.bool_)
@@ -151,8 +186,8 @@ def concatenated(vectors: Sequence[Vector]) -> Vector:
     if len(vectors) == 1:
         return vectors[0]
     first = vectors[0]
-    if first.is_text:
-        return text_vector(first.type, pa.concat_arrays([vector.data for vector in vectors]))
+    if first.is_arrow:
+        return _array_vector(first.type, pa.concat_arrays([vector.data for vector in vectors]))
     valid = None
     if any(vector.valid is not None for vector in vectors):
         valid = ~np.concatenate([vector.nulls() for vector in vectors])

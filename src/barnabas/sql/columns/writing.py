@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 
 from barnabas.java.numbers import double_text, plain_text
 from barnabas.sql.columns.avro_writing import avro_writer
-from barnabas.sql.columns.vectors import WHOLE, Mask, Vector, bytes_of, mask_of
+from barnabas.sql.columns.vectors import WHOLE, Mask, Vector, arrow_type, bytes_of, mask_of
 from barnabas.sql.formats.delimited import DELIMITER, parse_delimiter
 from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.formats.json_writing import decimal_json, double_json, json_string
+from barnabas.sql.formats.json_writing import writer as json_text
 from barnabas.sql.schema import Column
-from barnabas.sql.types import BaseType
+from barnabas.sql.types import BaseType, SqlType, Struct, Value
 
 Writer = Callable[[Sequence[Vector]], Any]
 """Gives an Arrow array of bytes; a row whose only value is NULL may be NULL."""
@@ -36,7 +37,7 @@ def writer(format_name: str, part: RecordPart) -> Writer | None:
     if format_name == "KAFKA":
         return _kafka_writer(part.columns[0])
     if format_name == "JSON" and not part.is_bare:
-        return _json_writer(part.columns)
+        return JsonWriter(part.columns)
     if format_name == "DELIMITED":
         return _delimited_writer(part)
     if format_name == "AVRO":
@@ -66,26 +67,110 @@ def _kafka_writer(column: Column) -> Writer | None:
     return write
 
 
-def _json_writer(columns: Sequence[Column]) -> Writer | None:
-    if not all(column.type.base in _TEXTS for column in columns):
-        return None
-    begins = [
-        ("," if place else "{") + json_string(column.name) + ":"
-        for place, column in enumerate(columns)
-    ]
-    texts = [_TEXTS[column.type.base] for column in columns]
+class JsonWriter:
+    """Writes rows as objects, after `doubt` was asked of them."""
 
-    def write(vectors: Sequence[Vector]) -> Any:
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._write = _objects([column.name for column in columns])
+        self._texts = [_json_texts(column.type) for column in columns]
+        self._one_by_one = [
+            (place, json_text(column.type))
+            for place, column in enumerate(columns)
+            if self._texts[place] is None
+        ]
+        self._made: dict[int, tuple[Vector, Any]] = {}
+        """The texts of columns that `doubt` has made."""
+
+    def doubt(self, vectors: Sequence[Vector]) -> Mask | None:
+        """Return which rows the row writer must write; None for none."""
+        doubt: Mask | None = None
+        for place, text in self._one_by_one:
+            values = vectors[place].to_list()
+            texts, odd = _texts_one_by_one(values, text)
+            self._made[place] = vectors[place], texts
+            if odd is not None:
+                doubt = odd if doubt is None else doubt | odd
+        return doubt
+
+    def __call__(self, vectors: Sequence[Vector]) -> Any:
+        """The bytes of rows."""
+        texts = list(map(self._texts_of, range(len(vectors)), vectors))
+        self._made.clear()
+        return self._write(vectors, texts).cast(pa.binary())
+
+    def _texts_of(self, place: int, vector: Vector) -> Any:
+        text = self._texts[place]
+        if text is not None:
+            return text(vector)
+        known, texts = self._made.get(place, (None, None))
+        if known is vector:
+            return texts
+        texts, odd = _texts_one_by_one(vector.to_list(), dict(self._one_by_one)[place])
+        assert odd is None, "rows that doubt left"
+        return texts
+
+
+def _objects(names: Sequence[str]) -> Callable[[Sequence[Vector], Sequence[Any]], Any]:
+    """Return what joins members' texts, NULL for NULL, to objects. A text that is not in quotes
+    gets them."""
+    begins = [("," if place else "{") + json_string(name) + ":" for place, name in enumerate(names)]
+
+    def write(vectors: Sequence[Vector], texts: Sequence[Any]) -> Any:
         parts: list[Any] = []
-        for begin, text, vector in zip(begins, texts, vectors, strict=True):
-            if vector.is_text and vector.valid is None and not _has_escaped(vector.data):
-                parts += [begin + '"', vector.data, '"']
+        for begin, vector, made in zip(begins, vectors, texts, strict=True):
+            if made is vector.data:
+                parts += [begin + '"', made, '"']
                 continue
-            made = text(vector)
             parts += [begin, made if vector.valid is None else made.fill_null("null")]
-        return _joined([*parts, "}"]).cast(pa.binary())
+        return _joined([*parts, "}"])
 
     return write
+
+
+def _json_texts(sql_type: SqlType) -> Callable[[Vector], Any] | None:
+    """Return what makes texts of values; None if only the row writer's functions do. Texts without
+    NULLs and escapes stay as they are, for `_objects`."""
+    if sql_type.base is BaseType.STRING:
+        return _plain_or_quoted
+    if not isinstance(sql_type, Struct) or arrow_type(sql_type) is None:
+        return _TEXTS.get(sql_type.base)
+    names = [field.name for field in sql_type.fields]
+    write = _objects(names)
+    texts = [_json_texts(field.type) for field in sql_type.fields]
+
+    def struct_texts(vector: Vector) -> Any:
+        fields = [vector.field(name) for name in names]
+        made = [text(field) for text, field in zip(texts, fields, strict=True) if text is not None]
+        return _masked(write(fields, made), vector)
+
+    return struct_texts
+
+
+def _plain_or_quoted(vector: Vector) -> Any:
+    if vector.valid is None and not _has_escaped(vector.data):
+        return vector.data
+    return _string_texts(vector)
+
+
+def _texts_one_by_one(
+    values: Sequence[Value], text: Callable[[Value], str]
+) -> tuple[Any, Mask | None]:
+    """The texts of values, NULL for NULL, and which values have no text."""
+    made: list[str | None] = []
+    failed: list[int] = []
+    for place, value in enumerate(values):
+        try:
+            one = None if value is None else text(value)
+            _ = one is None or one.encode()
+        except (TypeError, ValueError, KeyError, AttributeError):
+            one = None
+            failed.append(place)
+        made.append(one)
+    odd = None
+    if failed:
+        odd = np.zeros(len(values), np.bool_)
+        odd[failed] = True
+    return pa.array(made, pa.string()), odd
 
 
 def _joined(parts: Sequence[Any]) -> Any:
