@@ -1,11 +1,10 @@
-"""Files and web addresses that tokens and keys come from: small texts, within a time and a size.
+"""Files that tokens and keys come from, and how web addresses are asked for them (`web.fetch`).
 
-These functions block: call them in a thread. A server's redirect is not followed, so that
-what the configuration names is what is asked.
+What is read is small. These functions block: call them in a thread.
 """
 
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -58,15 +57,3 @@ def read_file(path: Path) -> bytes:
     if len(data) > SIZE_BYTES_MAX:
         raise FetchError(f"{path} is larger than {SIZE_BYTES_MAX} bytes", is_final=True)
     return data
-
-
-def fetch(
-    url: str,
-    settings: FetchSettings,
-    body: bytes | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> bytes:
-    """Ask a server; POST where there is a body. Raises FetchError."""
-    from barnabas.base.oauth.web import ask  # large; most nodes never need it
-
-    return ask(url, settings, body, headers or {})

@@ -24,7 +24,6 @@ from barnabas.base.errors import install_hint
 from barnabas.base.oauth.fetch import (
     FetchError,
     FetchSettings,
-    fetch,
     file_of,
     is_file,
     read_file,
@@ -80,6 +79,8 @@ def retrieve(settings: RetrievalSettings, now_ms: Callable[[], int]) -> str:
         if not token:
             raise FetchError(f"{settings.url} holds no token")
         return token
+    from barnabas.base.oauth.web import fetch  # large; most nodes never need it
+
     form, headers = request_of(settings, now_ms)
     answer = fetch(settings.url, settings.fetch, urlencode(form).encode(), headers)
     try:

@@ -1,4 +1,7 @@
-"""Web addresses, asked with urllib; `fetch.fetch` says what is asked and what may go wrong."""
+"""Web addresses that tokens and keys come from, asked with urllib within a time and a size.
+
+A server's redirect is not followed, so that what the configuration names is what is asked.
+"""
 
 import contextlib
 import socket
@@ -105,15 +108,15 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         """None: the redirect is the error it would be to a client that knows none."""
 
 
-def ask(
+def fetch(
     url: str,
     settings: FetchSettings,
-    body: bytes | None,
-    headers: Mapping[str, str],
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Ask a server; POST where there is a body. Raises FetchError."""
+    """Ask a server; POST where there is a body. Blocks: call it in a thread. Raises FetchError."""
     request = urllib.request.Request(  # `check_url` has seen it
-        url, data=body, headers={"Accept": "application/json", **headers}
+        url, data=body, headers={"Accept": "application/json", **(headers or {})}
     )
     timeout_s = settings.timeout_ms / 1000
     with _Deadline(2 * timeout_s) as deadline:

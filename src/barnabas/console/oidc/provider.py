@@ -17,9 +17,10 @@ from urllib.parse import quote, urlencode
 
 from barnabas.base.errors import ConfigError
 from barnabas.base.oauth.bearer import InvalidTokenError
-from barnabas.base.oauth.fetch import FetchError, fetch
+from barnabas.base.oauth.fetch import FetchError
 from barnabas.base.oauth.key_set import KeySet, KeySetError, parse_key_set
 from barnabas.base.oauth.signed import JwtValidator
+from barnabas.base.oauth.web import fetch
 from barnabas.console.oidc.settings import OidcSettings, check_url
 
 DOCUMENT_PATH: Final = "/.well-known/openid-configuration"

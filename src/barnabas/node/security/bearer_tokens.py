@@ -9,9 +9,10 @@ from barnabas.base.backoff import ExponentialBackoff, RandomSource
 from barnabas.base.clock import Clock
 from barnabas.base.errors import ConfigError
 from barnabas.base.oauth.bearer import Validate
-from barnabas.base.oauth.fetch import FetchError, fetch, file_of, is_file
+from barnabas.base.oauth.fetch import FetchError, file_of, is_file
 from barnabas.base.oauth.key_set import LIBRARY_MISSING, KeySet, KeySetError
 from barnabas.base.oauth.signed import JwtValidator
+from barnabas.base.oauth.web import fetch
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.oauth import JWKS_URL_KEY, MECHANISM
 from barnabas.node.config.sasl import ENABLED_KEY, asks_signed_tokens, jaas_options

@@ -18,8 +18,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.errors import ConfigError
 from barnabas.base.oauth.bearer import take_apart
-from barnabas.base.oauth.fetch import FetchError, FetchSettings, fetch
+from barnabas.base.oauth.fetch import FetchError, FetchSettings
 from barnabas.base.oauth.retrieval import AssertionSettings, Grant, RetrievalSettings, retrieve
+from barnabas.base.oauth.web import fetch
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.oauth import ALLOWED_URLS_VARIABLE, check_url
 from barnabas.node.net.oauth.configured import Keys
