@@ -1,13 +1,10 @@
 """An answer that comes later, and the connection that waits for it."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from barnabas.base.network import Part
 from barnabas.node.net.request_times import Sample
-
-if TYPE_CHECKING:
-    from barnabas.node.net.connection import Connection
 
 
 class Timed(Protocol):
@@ -30,6 +27,16 @@ class Timed(Protocol):
         """Nobody waits for the answer any more."""
 
 
+class Waiting(Protocol):
+    """The connection that waits for an answer."""
+
+    def reply_ready(self) -> None:
+        """An answer is there."""
+
+    def close(self) -> None:
+        """No answer comes."""
+
+
 class Reply:
     """An answer that comes later."""
 
@@ -45,7 +52,7 @@ class Reply:
 
     def __init__(self) -> None:
         self._change: Callable[[Sequence[Part]], Sequence[Part]] | None = None
-        self._connection: Connection | None = None
+        self._connection: Waiting | None = None
         self._parts: Sequence[Part] | None = None
         self.busy_ns = 0
         """Time that making it kept the loop, if that is measured."""
@@ -92,7 +99,7 @@ class Reply:
         if self._parts is not None:
             sample.completed = clock_ns()
 
-    def bind(self, connection: "Connection") -> None:
+    def bind(self, connection: Waiting) -> None:
         """Say which connection waits."""
         self._connection = connection
 

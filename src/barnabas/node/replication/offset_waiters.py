@@ -1,25 +1,14 @@
-"""Waiters for an offset of a partition to be read, stored, committed or deleted."""
+"""Waiters for an offset of a partition to be stored, committed or deleted."""
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable
 
 from barnabas.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from barnabas.node.replication.partition import Partition
 
 CommitCallback = Callable[[ErrorCode], None]
 Waiter = tuple[int, CommitCallback]
 """The offset waited for, and who."""
-
-
-class ReadWaiter(Protocol):
-    """A long-polling fetch, or a fetch session."""
-
-    def partitions_advanced(self, partitions: "Sequence[Partition]") -> None:
-        """There may be more to read than when it last looked, or an error to tell."""
 
 
 def split(waiters: list[Waiter], reached: int) -> tuple[list[Waiter], list[Waiter]]:

@@ -12,7 +12,8 @@ Source: Kafka's Partition.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from barnabas.base.disk import Buffer
 from barnabas.base.ids import TopicPartition, Uuid
@@ -25,7 +26,6 @@ from barnabas.node.metadata.image import NO_LEADER, PartitionImage
 from barnabas.node.replication.leadership import Leadership
 from barnabas.node.replication.offset_waiters import (
     CommitCallback,
-    ReadWaiter,
     insert_in_order,
     split,
     tell,
@@ -38,6 +38,13 @@ from barnabas.protocol.records.batch import NO_LEADER_EPOCH
 NO_PARTITION_EPOCH = -1
 
 telemetry = logging.getLogger(__name__)
+
+
+class ReadWaiter(Protocol):
+    """A long-polling fetch, or a fetch session."""
+
+    def partitions_advanced(self, partitions: "Sequence[Partition]") -> None:
+        """There may be more to read than when it last looked, or an error to tell."""
 
 
 class Partition:

@@ -9,8 +9,7 @@ from typing import Protocol
 
 from barnabas.base.clock import Clock
 from barnabas.node.metadata.image import PartitionImage
-from barnabas.node.replication.offset_waiters import ReadWaiter
-from barnabas.node.replication.partition import Partition
+from barnabas.node.replication.partition import Partition, ReadWaiter
 
 EXPECTED_MS = 1000
 """The time after an election during which a follower is expected to fetch the partition."""
