@@ -5,7 +5,7 @@ separate kind; `type` includes the keywords of its type; the remaining keywords 
 type. Several kinds become an allOf.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from barnabas.schemas.json_schema.dialect import Draft
 from barnabas.schemas.json_schema.model import values
@@ -25,11 +25,9 @@ from barnabas.schemas.json_schema.model.kinds import (
     Schema,
     StringSchema,
 )
+from barnabas.schemas.json_schema.model.values import InnerReader
 from barnabas.schemas.json_schema.references import Place
 from barnabas.schemas.json_schema.text import value_key
-
-if TYPE_CHECKING:
-    from barnabas.schemas.json_schema.model.reader import Reader
 
 _ARRAY = {"items", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains"}
 _OBJECT = {
@@ -48,7 +46,7 @@ _CONDITIONAL = {"if", "then", "else"}
 _COMBINED: tuple[Criterion, ...] = ("allOf", "anyOf", "oneOf")
 
 
-def read_classic(reader: "Reader", place: Place) -> Schema:
+def read_classic(reader: InnerReader, place: Place) -> Schema:
     """The schema at a place. Its object is known to be one."""
     source: dict[str, Any] = place.schema
     reference = source.get("$ref")
@@ -77,7 +75,7 @@ def read_classic(reader: "Reader", place: Place) -> Schema:
     return CombinedSchema(source, parts=parts, is_generated=True)
 
 
-def _by_keyword(reader: "Reader", place: Place, keywords: set[str]) -> list[Schema]:
+def _by_keyword(reader: InnerReader, place: Place, keywords: set[str]) -> list[Schema]:
     source = place.schema
     parts: list[Schema] = []
     if isinstance(source.get("enum"), list):
@@ -96,7 +94,7 @@ def _by_keyword(reader: "Reader", place: Place, keywords: set[str]) -> list[Sche
     return parts
 
 
-def _of_type(reader: "Reader", place: Place, kind: str, keywords: set[str]) -> Schema:
+def _of_type(reader: InnerReader, place: Place, kind: str, keywords: set[str]) -> Schema:
     source = place.schema
     if kind == "string":
         keywords -= _STRING
@@ -113,7 +111,7 @@ def _of_type(reader: "Reader", place: Place, kind: str, keywords: set[str]) -> S
     return BooleanSchema(source) if kind == "boolean" else NullSchema(source)
 
 
-def _without_type(reader: "Reader", place: Place, keywords: set[str]) -> list[Schema]:
+def _without_type(reader: InnerReader, place: Place, keywords: set[str]) -> list[Schema]:
     parts: list[Schema] = []
     if keywords & _ARRAY:
         parts.append(_array(reader, place))
@@ -154,7 +152,7 @@ def _number(source: dict[str, Any], *, is_integer: bool = False) -> NumberSchema
     )
 
 
-def _array(reader: "Reader", place: Place) -> ArraySchema:
+def _array(reader: InnerReader, place: Place) -> ArraySchema:
     source = place.schema
     array = ArraySchema(
         source,
@@ -173,7 +171,7 @@ def _array(reader: "Reader", place: Place) -> ArraySchema:
     return array
 
 
-def _object(reader: "Reader", place: Place) -> ObjectSchema:
+def _object(reader: InnerReader, place: Place) -> ObjectSchema:
     source = place.schema
     known = ObjectSchema(
         source,

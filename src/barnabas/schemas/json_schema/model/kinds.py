@@ -1,12 +1,10 @@
 """The kinds of constraints that the compatibility rules know."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from barnabas.schemas.json_schema.references import Place
-
-if TYPE_CHECKING:
-    from barnabas.schemas.json_schema.model.reader import Reader
 
 Number = Any  # int | Decimal, as decoded
 Criterion = Literal["allOf", "anyOf", "oneOf"]
@@ -52,11 +50,12 @@ class ReferenceSchema(Schema):
 
     text: str = ""
     place: Place | None = None
-    reader: "Reader | None" = None
+    follow: "Callable[[ReferenceSchema], Schema] | None" = None
+    """Finds the schema at the end of the references."""
 
     def target(self) -> Schema:
         """The schema at the end of the references; itself if they lead nowhere."""
-        return self if self.reader is None else self.reader.referred(self)
+        return self if self.follow is None else self.follow(self)
 
 
 @dataclass(slots=True, eq=False)

@@ -4,7 +4,7 @@ Each keyword is a small schema of one kind. Two of the same kind join into one; 
 types, the keywords of that type join it; what cannot join is an allOf.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from barnabas.schemas.json_schema.dialect import Draft
 from barnabas.schemas.json_schema.model import values
@@ -25,11 +25,9 @@ from barnabas.schemas.json_schema.model.kinds import (
     StringSchema,
     TrueSchema,
 )
+from barnabas.schemas.json_schema.model.values import InnerReader
 from barnabas.schemas.json_schema.references import REFERENCE_KEYWORDS, Place
 from barnabas.schemas.json_schema.text import value_key
-
-if TYPE_CHECKING:
-    from barnabas.schemas.json_schema.model.reader import Reader
 
 _STRING = {"minLength", "maxLength", "pattern"}
 _NUMBER = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
@@ -57,7 +55,7 @@ _OBJECT = {
 }
 
 
-def read_modern(reader: "Reader", place: Place) -> Schema:
+def read_modern(reader: InnerReader, place: Place) -> Schema:
     """The schema at a place. Its object is known to be one."""
     source: dict[str, Any] = place.schema
     parts: list[Schema] = [
@@ -112,7 +110,7 @@ def _of_type(source: dict[str, Any], kind: str) -> Schema:
     return NullSchema(source)
 
 
-def _typeless(reader: "Reader", place: Place) -> list[Schema]:
+def _typeless(reader: InnerReader, place: Place) -> list[Schema]:
     source = place.schema
     keywords = source.keys()
     parts: list[Schema] = []
@@ -146,7 +144,7 @@ def _typeless(reader: "Reader", place: Place) -> list[Schema]:
     return parts
 
 
-def _by_keyword(reader: "Reader", place: Place) -> list[Schema]:
+def _by_keyword(reader: InnerReader, place: Place) -> list[Schema]:
     source = place.schema
     parts: list[Schema] = []
     if isinstance(source.get("enum"), list):
@@ -179,7 +177,7 @@ def _by_keyword(reader: "Reader", place: Place) -> list[Schema]:
     return parts
 
 
-def _array(reader: "Reader", place: Place) -> ArraySchema:
+def _array(reader: InnerReader, place: Place) -> ArraySchema:
     source = place.schema
     array = ArraySchema(
         source,
@@ -210,7 +208,7 @@ def _array(reader: "Reader", place: Place) -> ArraySchema:
     return array
 
 
-def _object(reader: "Reader", place: Place) -> ObjectSchema:
+def _object(reader: InnerReader, place: Place) -> ObjectSchema:
     source = place.schema
     known = ObjectSchema(
         source,

@@ -64,7 +64,7 @@ class Reader:
     def reference(self, place: Place, keyword: str, text: str) -> ReferenceSchema:
         """The reference that a keyword of the schema at a place is."""
         target = self.library.target(place, keyword, text)
-        return ReferenceSchema(place.schema, text=text, place=target, reader=self)
+        return ReferenceSchema(place.schema, text=text, place=target, follow=self.referred)
 
     def _target(self, place: Place) -> Schema:
         if isinstance(place.schema, bool):

@@ -1,7 +1,13 @@
-"""Reading keywords of texts that may be older than the checks: what has a wrong shape is absent."""
+"""What the readers of drafts are given: the values of keywords, and the schemas inside of one.
 
-from typing import Any
+Texts may be older than the checks: a value of a wrong shape is absent.
+"""
 
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from barnabas.schemas.json_schema.model.kinds import Schema
+from barnabas.schemas.json_schema.references import Place
 from barnabas.schemas.json_schema.text import is_number
 
 
@@ -32,3 +38,16 @@ def items(schema: dict[str, Any], keyword: str) -> list[Any]:
 def names(value: object) -> set[str]:
     """The strings of a list."""
     return {name for name in value if isinstance(name, str)} if isinstance(value, list) else set()
+
+
+class InnerReader(Protocol):
+    """Reads the schemas inside of one, whatever its draft."""
+
+    def inner(self, place: Place, keyword: str, *path: str) -> Schema:
+        """The schema under a keyword of the one at a place."""
+
+    def each(self, place: Place, keyword: str, values: Mapping[str, object]) -> dict[str, Schema]:
+        """The schemas in the members of an object."""
+
+    def reference(self, place: Place, keyword: str, text: str) -> Schema:
+        """The reference that a keyword of the schema at a place is."""
