@@ -6,19 +6,11 @@ configured mirrors.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from barnabas.spark.jars import WrongJarError, check_fetched
-
-if TYPE_CHECKING:
-    from barnabas.spark.session import SessionOptions
-
-_ENDING_SECONDS_MAX: Final = 30.0
 
 Say = Callable[[str], None]
 
@@ -51,13 +43,23 @@ def fetch_jars(
     `say` receives a line when something has to be downloaded, and the progress of that.
     """
     # Here, for the sake of who only names packages: PySpark is heavy.
-    from barnabas.spark.session import default_ivy_directory, download_progress
+    from barnabas.spark.session import (
+        SessionOptions,
+        SparkStartError,
+        default_ivy_directory,
+        download_progress,
+        jvm_without_session,
+    )
 
     directory = ivy_directory or default_ivy_directory()
     names = [package.coordinates for package in packages]
-    with download_progress(names, directory, say), _jvm() as jvm:
-        jvm.java.lang.System.setProperty("spark.jars.ivy", directory)
-        fetched = [_fetched(jvm, package) for package in packages]
+    bare = SessionOptions("barnabas-packages", packages=(), driver_memory="256m")
+    try:
+        with download_progress(names, directory, say), jvm_without_session(bare) as jvm:
+            jvm.java.lang.System.setProperty("spark.jars.ivy", directory)
+            fetched = [_fetched(jvm, package) for package in packages]
+    except SparkStartError as error:
+        raise PackageError(str(error)) from error
     check(packages, fetched)
     return fetched
 
@@ -71,33 +73,8 @@ def check(packages: Sequence[Package], fetched: Sequence[Sequence[str]]) -> None
         raise PackageError(str(error)) from error
 
 
-def fetch_for_session(options: SessionOptions) -> None:
-    """Fetch what a session needs by a JVM that loads none of it, so that it can be checked first.
-
-    Raises PackageError.
-    """
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
-
-    from barnabas.spark.session import PACKAGES
-
-    bare = replace(options, packages=(), settings={**options.settings, PACKAGES: ""})
-    with _jvm(bare) as jvm:
-        get = jvm.java.lang.System.getProperty
-        try:
-            jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(
-                True,
-                get("spark.jars.excludes"),
-                ",".join(options.wanted_packages),
-                get("spark.jars.repositories"),
-                options.ivy_directory,
-                jvm.scala.Option.apply(get("spark.jars.ivySettings")),
-            )
-        except Py4JError as error:
-            raise PackageError(_reason(error)) from error
-
-
 def _fetched(jvm: Any, package: Package) -> list[str]:
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 
     try:
         address = jvm.java.net.URI.create(package.address)
@@ -110,24 +87,3 @@ def _fetched(jvm: Any, package: Package) -> list[str]:
 def _reason(error: Exception) -> str:
     cause = str(getattr(error, "java_exception", None) or error).strip()
     return cause.splitlines()[0] if cause else "no reason given"
-
-
-@contextlib.contextmanager
-def _jvm(options: SessionOptions | None = None) -> Iterator[Any]:
-    """A JVM with Spark's classes and without a session."""
-    from barnabas.spark.session import SessionOptions, SparkStartError, launch_jvm
-
-    if options is None:
-        options = SessionOptions("barnabas-packages", packages=(), driver_memory="256m")
-    # Its output goes where our own output goes.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    try:
-        gateway = launch_jvm(options)
-    except SparkStartError as error:
-        raise PackageError(str(error)) from error
-    try:
-        yield gateway.jvm
-    finally:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait(_ENDING_SECONDS_MAX)

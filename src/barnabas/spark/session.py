@@ -17,7 +17,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, Final
 
@@ -50,6 +50,7 @@ TESTED_PYSPARK: Final = {"4.0": "4.0.0", "4.1": "4.1.1", "4.2": "4.2.0"}
 """By line of releases the one whose jars are known. Maven Central has no connector for others."""
 
 _PROGRESS_SECONDS = 1.0
+_ENDING_SECONDS_MAX = 30.0
 # Small heaps on few cores: the serial collector takes less of both.
 # The optimising compiler off leaves 48 MB for compiled code, which fill in a minute: then nothing
 # is compiled any more.
@@ -273,15 +274,26 @@ def _spark_home() -> str:
 
 
 def _fetch_and_check(options: SessionOptions) -> None:
-    """Fetch packages that are checked before the session's JVM does, which loads them at once."""
-    from barnabas.spark.packages import PackageError, fetch_for_session
+    """Fetch packages that are checked before the session's JVM does, which loads them at once.
 
+    A JVM of its own fetches them and loads none. Raises SparkStartError.
+    """
     missing = missing_packages(options.wanted_packages, options.ivy_directory)
     if not any(jar_name(package) in jar_digests(with_more=True) for package in missing):
         return
+    bare = replace(options, packages=(), settings={**options.settings, PACKAGES: ""})
     try:
-        fetch_for_session(options)
-    except PackageError as error:
+        with jvm_without_session(bare) as jvm:
+            get = jvm.java.lang.System.getProperty
+            jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(
+                True,
+                get("spark.jars.excludes"),
+                ",".join(options.wanted_packages),
+                get("spark.jars.repositories"),
+                options.ivy_directory,
+                jvm.scala.Option.apply(get("spark.jars.ivySettings")),
+            )
+    except (Py4JError, SparkStartError) as error:
         raise _not_started(options) from error
     _check_jars(options)
 
@@ -376,6 +388,19 @@ def launch_jvm(options: SessionOptions, launch: Launch | None = None) -> Any:
         raise _not_started(options) from error
     finally:
         os.close(target)
+
+
+@contextlib.contextmanager
+def jvm_without_session(options: SessionOptions) -> Iterator[Any]:
+    """A JVM with Spark's classes that ends with the block. Raises SparkStartError."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    gateway = launch_jvm(options)
+    try:
+        yield gateway.jvm
+    finally:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(_ENDING_SECONDS_MAX)
 
 
 def _not_started(options: SessionOptions) -> SparkStartError:

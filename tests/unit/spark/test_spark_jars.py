@@ -12,7 +12,7 @@ import pytest
 from barnabas.connect.connectors.iceberg.connectors import PACKAGE
 from barnabas.connect.tasks.spark_packages import add_packages
 from barnabas.schemas.data.errors import ConnectError
-from barnabas.spark import packages
+from barnabas.spark import session
 from barnabas.spark.jars import WrongJarError, check_fetched, check_jars, jar_name
 from barnabas.spark.packages import Package, PackageError, fetch_jars
 
@@ -66,16 +66,16 @@ def jvm_that_fetches(*paths: str) -> MagicMock:
 
 
 def test_a_running_session_gets_no_other_jar(place: Callable[[str], str]) -> None:
-    session: Any = MagicMock()
-    session._jvm = jvm_that_fetches(place(jar_name(PACKAGE)))
+    running: Any = MagicMock()
+    running._jvm = jvm_that_fetches(place(jar_name(PACKAGE)))
     with pytest.raises(ConnectError, match="has the SHA-256"):
-        add_packages(session, {"org.example.Thing": PACKAGE})
-    loader = session._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        add_packages(running, {"org.example.Thing": PACKAGE})
+    loader = running._jvm.java.lang.Thread.currentThread().getContextClassLoader()
     loader.addURL.assert_not_called()
-    session.sparkContext._jsc.addJar.assert_not_called()
-    session._jvm = jvm_that_fetches(place(jar_name(OTHERS)))
-    add_packages(session, {"org.example.Thing": OTHERS})
-    session.sparkContext._jsc.addJar.assert_called_once()
+    running.sparkContext._jsc.addJar.assert_not_called()
+    running._jvm = jvm_that_fetches(place(jar_name(OTHERS)))
+    add_packages(running, {"org.example.Thing": OTHERS})
+    running.sparkContext._jsc.addJar.assert_called_once()
 
 
 def test_programs_get_no_other_jar(
@@ -83,6 +83,6 @@ def test_programs_get_no_other_jar(
 ) -> None:
     jvm = MagicMock()
     jvm.return_value.__enter__.return_value = jvm_that_fetches(place(jar_name(PACKAGE)))
-    monkeypatch.setattr(packages, "_jvm", jvm)
+    monkeypatch.setattr(session, "jvm_without_session", jvm)
     with pytest.raises(PackageError, match="has the SHA-256"):
         fetch_jars([Package(PACKAGE)], ivy_directory=str(tmp_path))
