@@ -24,13 +24,12 @@ from barnabas.sql.engine.pull import PullQuery
 from barnabas.sql.engine.session import Session
 from barnabas.sql.errors import SqlError
 from barnabas.sql.server.answers import print_answer, pull_answer, push_answer
-from barnabas.sql.server.bodies import read_body, text_member
+from barnabas.sql.server.bodies import one_query, read_body, session_of, text_member
 from barnabas.sql.server.connectors.client import ConnectClients
 from barnabas.sql.server.describing import Describer
 from barnabas.sql.server.entities import status
 from barnabas.sql.server.errors import (
     BAD_REQUEST,
-    BAD_STATEMENT,
     DELIMITED,
     MEDIA_TYPE,
     NOT_FOUND,
@@ -42,12 +41,12 @@ from barnabas.sql.server.errors import (
 from barnabas.sql.server.inserts import inserts_stream
 from barnabas.sql.server.metrics import ServerMetrics
 from barnabas.sql.server.peers import INTERNAL, Peers
-from barnabas.sql.server.printing import TopicPrinter
+from barnabas.sql.server.printing import printer_of
 from barnabas.sql.server.rows import form_for
 from barnabas.sql.server.statements import Statements
 from barnabas.sql.server.web_socket import query_socket
 from barnabas.sql.syntax import tree
-from barnabas.sql.syntax.tree import Emit, ParsedStatement
+from barnabas.sql.syntax.tree import ParsedStatement
 from barnabas.web.crowd import Crowd
 from barnabas.web.watch import Watch
 
@@ -132,7 +131,7 @@ class KsqlApi:
         body = await read_body(request)
         text = text_member(body, "ksql")
         await self._wait_for_command(body.get("commandSequenceNumber"))
-        session = self.session(body, "streamsProperties")
+        session = session_of(self.engine, body, "streamsProperties")
         given = body.get("requestProperties")
         is_internal = isinstance(given, dict) and given.get(INTERNAL) is True
         run = partial(self._statements.run, is_internal=is_internal)
@@ -147,14 +146,6 @@ class KsqlApi:
             raise ApiError(BAD_REQUEST, '"commandSequenceNumber" must be a number')
         if sequence >= 0:
             await run_in_threadpool(self.engine.read_log)
-
-    def session(self, body: dict[str, Any], properties: str) -> Session:
-        """The session of a request; raises ApiError and SqlError."""
-        for name in (properties, "sessionVariables"):
-            if not isinstance(body.get(name) or {}, dict):
-                raise ApiError(BAD_REQUEST, f'"{name}" must be an object')
-        given, variables = body.get(properties), body.get("sessionVariables")
-        return Session.of_request(self.engine.settings, given, variables)
 
     async def terminate(self, request: Request) -> Response:
         body = await read_body(request)
@@ -176,21 +167,21 @@ class KsqlApi:
 
     async def query(self, request: Request) -> Response:
         body = await read_body(request)
-        session = self.session(body, "streamsProperties")
+        session = session_of(self.engine, body, "streamsProperties")
         return await self._answer(request, text_member(body, "ksql"), session, is_old=True)
 
     async def query_stream(self, request: Request) -> Response:
         body = await read_body(request)
-        session = self.session(body, "properties")
+        session = session_of(self.engine, body, "properties")
         return await self._answer(request, text_member(body, "sql"), session, is_old=False)
 
     async def _answer(
         self, request: Request, text: str, session: Session, *, is_old: bool
     ) -> Response:
-        parsed, own = await run_in_threadpool(self.one_query, text, session)
+        parsed, own = await run_in_threadpool(one_query, self.engine, text, session)
         accept = request.headers.get("accept", "")
         if isinstance(parsed.statement, tree.PrintTopic):
-            printer = self.printer(parsed)
+            printer = printer_of(self.engine, parsed.statement)
             media_type = MEDIA_TYPE if is_old else DELIMITED
             return _stream(print_answer(self.engine, printer), media_type)
         assert isinstance(parsed.statement, tree.Query)
@@ -214,44 +205,6 @@ class KsqlApi:
         except SqlError as error:
             raise of_sql(error, parsed.text) from error
 
-    def one_query(self, text: str, session: Session) -> tuple[ParsedStatement, Session]:
-        """The one query of a text; raises ApiError."""
-        try:
-            statements = list(self.engine.parse(text, session))
-        except SqlError as error:
-            shown = ApiError(BAD_STATEMENT, str(error), statement=text)
-            raise shown from error
-        if len(statements) != 1:
-            raise ApiError(
-                BAD_STATEMENT,
-                f"Expected exactly one KSQL statement; found {len(statements)} instead",
-                statement=text,
-            )
-        parsed, _ = statements[0]
-        if not isinstance(parsed.statement, (tree.Query, tree.PrintTopic)):
-            kind = type(parsed.statement).__name__
-            raise ApiError(
-                BAD_REQUEST,
-                f"Statement type `{kind}' not supported for this resource",
-            )
-        return statements[0]
-
-    def printer(self, parsed: ParsedStatement) -> TopicPrinter:
-        """Return the printer of a topic. Raises ApiError if the topic does not exist."""
-        statement = parsed.statement
-        assert isinstance(statement, tree.PrintTopic)
-        topics = self.engine.cluster.topics()
-        if statement.topic not in topics:
-            same = [name for name in topics if name.lower() == statement.topic.lower()]
-            hint = f"\nDid you mean:\n\tprint {same[0]};" if same else ""
-            raise ApiError(
-                BAD_REQUEST,
-                "Could not find topic '"
-                f"{statement.topic}', or the KSQL user does not have permissions to list the "
-                f"topic. Topic names are case-sensitive.{hint}",
-            )
-        return TopicPrinter(statement, self.engine.schemas)
-
     async def close_query(self, request: Request) -> Response:
         body = await read_body(request)
         query = self.engine.asking.push_query(str(body.get("queryId")))
@@ -264,7 +217,7 @@ class KsqlApi:
         return await inserts_stream(self.engine, request)
 
     async def web_socket(self, socket: Any) -> None:
-        await query_socket(self, socket)
+        await query_socket(self.engine, self.metrics, socket)
 
     # --- the server --------------------------------------------------------------------------
 
@@ -352,12 +305,6 @@ def _is_pattern(text: Any) -> bool:
     except (re.error, TypeError):
         return False
     return True
-
-
-def is_push(parsed: ParsedStatement) -> bool:
-    """Return whether a query goes on for ever."""
-    statement = parsed.statement
-    return isinstance(statement, tree.Query) and isinstance(statement.emit, Emit)
 
 
 def _json(body: Any, status_code: int = 200) -> Response:

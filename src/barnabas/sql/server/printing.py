@@ -13,8 +13,10 @@ from typing import Any
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.engine.cluster import Cluster, Follower, Start
+from barnabas.sql.engine.engine import KsqlEngine
 from barnabas.sql.engine.push import End
 from barnabas.sql.runtime.topics import TopicRecord
+from barnabas.sql.server.errors import BAD_REQUEST, ApiError
 from barnabas.sql.syntax.tree import PrintTopic
 
 _HEADER = struct.Struct(">bi")
@@ -103,6 +105,21 @@ class TopicPrinter:
         if stored.type == "AVRO":
             return _avro(stored.text, body)
         return "PROTOBUF", repr(body)
+
+
+def printer_of(engine: KsqlEngine, statement: PrintTopic) -> TopicPrinter:
+    """Return the printer of a topic. Raises ApiError if the topic does not exist."""
+    topics = engine.cluster.topics()
+    if statement.topic not in topics:
+        same = [name for name in topics if name.lower() == statement.topic.lower()]
+        hint = f"\nDid you mean:\n\tprint {same[0]};" if same else ""
+        raise ApiError(
+            BAD_REQUEST,
+            "Could not find topic '"
+            f"{statement.topic}', or the KSQL user does not have permissions to list the "
+            f"topic. Topic names are case-sensitive.{hint}",
+        )
+    return TopicPrinter(statement, engine.schemas)
 
 
 def _avro(schema: str, body: bytes) -> tuple[str, str] | None:

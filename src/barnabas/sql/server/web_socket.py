@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -19,27 +19,25 @@ from barnabas.sql.engine.push import End, PushQuery, PushRow
 from barnabas.sql.errors import SqlError
 from barnabas.sql.schema import Schema
 from barnabas.sql.server.answers import error_body, print_answer, run_push
-from barnabas.sql.server.bodies import parse_object, text_member
+from barnabas.sql.server.bodies import one_query, parse_object, session_of, text_member
 from barnabas.sql.server.entities import fields
 from barnabas.sql.server.errors import SERVER_ERROR, ApiError, of_sql
 from barnabas.sql.server.mailbox import Mailbox
+from barnabas.sql.server.metrics import ServerMetrics
+from barnabas.sql.server.printing import printer_of
 from barnabas.sql.server.values import row_text
 from barnabas.sql.syntax import tree
-from barnabas.sql.syntax.tree import ParsedStatement
-
-if TYPE_CHECKING:
-    from barnabas.sql.server.app import KsqlApi
 
 _log = logging.getLogger(__name__)
 _UNACCEPTABLE = 1003
 _FAILED = 1011
 
 
-async def query_socket(api: KsqlApi, socket: WebSocket) -> None:
+async def query_socket(engine: KsqlEngine, metrics: ServerMetrics, socket: WebSocket) -> None:
     """Answer the query in the parameter `request`, as JSON."""
     await socket.accept()
     try:
-        await _answer(api, socket)
+        await _answer(engine, metrics, socket)
         await socket.close()
     except ApiError as error:
         await _close(socket, _UNACCEPTABLE, error.message)
@@ -62,36 +60,36 @@ async def _close(socket: WebSocket, code: int, reason: str) -> None:
     await socket.close(code, reason.encode()[:120].decode("utf-8", "ignore"))
 
 
-async def _answer(api: KsqlApi, socket: WebSocket) -> None:
+async def _answer(engine: KsqlEngine, metrics: ServerMetrics, socket: WebSocket) -> None:
     body = parse_object(socket.query_params.get("request", ""))
-    session = api.session(body, "streamsProperties")
-    parsed, own = await run_in_threadpool(api.one_query, text_member(body, "ksql"), session)
+    session = session_of(engine, body, "streamsProperties")
+    parsed, own = await run_in_threadpool(one_query, engine, text_member(body, "ksql"), session)
     if isinstance(parsed.statement, tree.PrintTopic):
-        await _print(api, socket, parsed)
+        await _print(engine, socket, parsed.statement)
         return
     assert isinstance(parsed.statement, tree.Query)
     is_pull = parsed.statement.emit is None
-    with api.metrics.pull() if is_pull else api.metrics.push():
-        query = await run_in_threadpool(api.engine.asking.query, parsed, own)
+    with metrics.pull() if is_pull else metrics.push():
+        query = await run_in_threadpool(engine.asking.query, parsed, own)
         rows: list[str] = []
         if isinstance(query, PullQuery):
             text = row_text(query.schema.columns)
             rows = await run_in_threadpool(
-                lambda: list(map(text, query.rows(api.engine.view(query.source))))
+                lambda: list(map(text, query.rows(engine.view(query.source))))
             )
     if isinstance(query, PullQuery):
         await socket.send_text(_header(query.schema))
         for row in rows:
             await socket.send_text(f'{{"row":{{"columns":{row}}}}}')
         return
-    await _push(api.engine, query, socket, is_pull=is_pull)
+    await _push(engine, query, socket, is_pull=is_pull)
 
 
-async def _print(api: KsqlApi, socket: WebSocket, parsed: ParsedStatement) -> None:
-    printer = await run_in_threadpool(api.printer, parsed)
+async def _print(engine: KsqlEngine, socket: WebSocket, statement: tree.PrintTopic) -> None:
+    printer = await run_in_threadpool(printer_of, engine, statement)
     leaving = asyncio.create_task(_until_left(socket, printer.stop))
     try:
-        async with aclosing(print_answer(api.engine, printer)) as lines:
+        async with aclosing(print_answer(engine, printer)) as lines:
             async for line in lines:
                 await socket.send_text(line)
     finally:
