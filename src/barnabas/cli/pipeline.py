@@ -122,7 +122,7 @@ def run_command(
     """
     from barnabas.kafka.settings import librdkafka_settings
     from barnabas.streams.errors import PipelineError
-    from barnabas.streams.pipeline import default_checkpoints
+    from barnabas.streams.run_options import default_checkpoints
 
     try:
         from barnabas.spark.session import SessionOptions, SparkStartError, start_session

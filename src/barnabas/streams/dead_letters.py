@@ -1,74 +1,26 @@
-"""Dead letters: records that cannot be read, in a topic of their own.
+"""Dead letters of rows for which a function of the user's fails.
 
-A record there is the record as it was, with the headers that Kafka Connect's dead letter queues
-have: where it lay and what was wrong.
+Their headers are those of Kafka Connect's dead letter queues: where the record lay and what was
+wrong. Dead letters of records that cannot be read are in `sources.py`.
 """
 
 from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.accumulators import AccumulatorParam
 
-from barnabas.streams.steps import KEY, TIMESTAMP, Building
+from barnabas.streams.names import KEY, TIMESTAMP
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from barnabas.streams.sources import Source
-    from barnabas.streams.steps import Environment
+    from pyspark.sql import SparkSession
 
 PREFIX: Final = "__connect.errors."
-EXCEPTION: Final = "barnabas.streams.MalformedRecordError"
-
-
-def dead_letters(sources: Sequence[Source], environment: Environment, pipeline: str) -> DataFrame:
-    """Stream what none of the sources can read: `key`, `value`, `timestamp`, `headers`."""
-    building = Building(environment)
-    each: list[Source] = []
-    for source in sources:
-        if not any(source.reads_like(other) for other in each):
-            each.append(source)
-    frames = [_letters(source, building, pipeline) for source in each]
-    return reduce(lambda one, other: one.unionByName(other), frames)
-
-
-def _letters(source: Source, building: Building, pipeline: str) -> DataFrame:
-    from pyspark.sql import functions as f
-
-    malformed = source.malformed(building)
-    part = f.when(f.col("stage") == "KEY_CONVERTER", type(source.key_format).__name__)
-    values = {
-        "topic": f.col("topic"),
-        "partition": f.col("partition"),
-        "offset": f.col("offset"),
-        "connector.name": f.lit(pipeline),
-        "task.id": f.lit("0"),
-        "stage": f.col("stage"),
-        "class.name": part.otherwise(type(source.value_format).__name__),
-        "exception.class.name": f.lit(EXCEPTION),
-        "exception.message": f.col("problem"),
-        "exception.stacktrace": f.lit(""),
-    }
-    headers = f.array(*(_header(f"{PREFIX}{name}", value) for name, value in values.items()))
-    own = f.coalesce(f.col("headers"), f.array().cast("array<struct<key:string,value:binary>>"))
-    return malformed.select("key", "value", "timestamp", f.concat(own, headers).alias("headers"))
-
-
-def _header(name: str, value: Column) -> Column:
-    from pyspark.sql import functions as f
-
-    return f.struct(
-        f.lit(name).alias("key"), f.encode(value.cast("string"), "UTF-8").alias("value")
-    )
-
-
 STAGE: Final = "TRANSFORMATION"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -98,7 +50,7 @@ class _Merged(AccumulatorParam[dict[Place, FailedRow]]):
 
 
 class FailedRows:
-    """Those of one query."""
+    """The failed rows of one query."""
 
     def __init__(self, spark: SparkSession, pipeline: str) -> None:
         self._spark = spark

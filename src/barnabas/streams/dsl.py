@@ -27,21 +27,11 @@ from barnabas.streams.avro_format import avro
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.expressions import ColumnLike, named, selected, selection, to_column
 from barnabas.streams.formats import Format, as_format, json, string
-from barnabas.streams.names import check_columns, without
-from barnabas.streams.outputs import Output
+from barnabas.streams.names import KEY, Makes, check_columns, value_columns, without
+from barnabas.streams.outputs import Output, ReadOn
 from barnabas.streams.schemas import SchemaLike
-from barnabas.streams.sources import Source
-from barnabas.streams.steps import (
-    KEY,
-    Building,
-    Change,
-    GivenFrame,
-    Makes,
-    OfFrame,
-    Step,
-    Union,
-    value_columns,
-)
+from barnabas.streams.sources import GivenFrame, Source
+from barnabas.streams.steps import Building, Change, OfFrame, Step, Union
 from barnabas.streams.windows import Aggregated, Window, hopping, session, tumbling
 
 if TYPE_CHECKING:
@@ -252,7 +242,8 @@ class Stream:
                 raise PipelineError("a join with a table has no time bounds")
             if len(columns) != 1:
                 raise PipelineError("a join with a table is on one column, which is its key")
-            return Stream(TableJoined(self.step, other, columns[0], how))
+            rows = (other.source, other.change, other.columns)
+            return Stream(TableJoined(self.step, *rows, on=columns[0], how=how))
         from barnabas.streams.joins import StreamJoined
 
         if within is None and before is None and after is None:
@@ -303,9 +294,7 @@ class Relay:
 
     def read(self, **how: Any) -> Stream:
         """Read on; takes what `stream` takes after the topic."""
-        following = stream(self._output.topic, **how)
-        following.step.feeders = (self._output,)
-        return following
+        return Stream(ReadOn(stream(self._output.topic, **how).step, self._output))
 
 
 class Table:

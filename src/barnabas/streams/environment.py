@@ -15,12 +15,10 @@ from barnabas.base.errors import ConfigError
 from barnabas.kafka.settings import java_settings, librdkafka_settings
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.formats import Binding, Schemas
-from barnabas.streams.steps import Environment
+from barnabas.streams.steps import Environment, ReadTopic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from barnabas.streams.sources import Source
 
 BOOTSTRAP_VARIABLE: Final = "BARNABAS_BOOTSTRAP_SERVERS"
 REGISTRY_VARIABLE: Final = "BARNABAS_SCHEMA_REGISTRY_URL"
@@ -101,7 +99,7 @@ class Cluster:
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
     learned: dict[int, str | None] = field(default_factory=dict)
 
-    def records(self, source: Source) -> DataFrame:
+    def records(self, source: ReadTopic) -> DataFrame:
         """Stream a topic."""
         reader = self.spark.readStream.format("kafka").option("startingOffsets", source.starting)
         # A table is read whole before the first row joins it.
@@ -109,7 +107,7 @@ class Cluster:
             reader = reader.option("maxOffsetsPerTrigger", self.records_per_batch_max)
         return _columns(reader.options(**self._options(source)).load())
 
-    def records_now(self, source: Source) -> DataFrame:
+    def records_now(self, source: ReadTopic) -> DataFrame:
         """Read a topic to its end, once."""
         reader = self.spark.read.format("kafka")
         return _columns(reader.options(**self._options(source)).load())
@@ -133,7 +131,7 @@ class Cluster:
         settings = _translated(librdkafka_settings, self.client)
         return {"bootstrap.servers": self.bootstrap_servers, **settings}
 
-    def _options(self, source: Source) -> dict[str, Any]:
+    def _options(self, source: ReadTopic) -> dict[str, Any]:
         options: dict[str, Any] = {
             "kafka.bootstrap.servers": self.bootstrap_servers,
             "subscribe": source.topic,

@@ -10,8 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from barnabas.streams.names import aliases_in, named_by_call, named_in, single_name
-from barnabas.streams.steps import Makes, record_columns
+from barnabas.streams.names import (
+    Makes,
+    aliases_in,
+    named_by_call,
+    named_in,
+    record_columns,
+    single_name,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

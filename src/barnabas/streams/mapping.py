@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.streams.code import send_whole
 from barnabas.streams.ddl import columns_of
+from barnabas.streams.names import RECORD_COLUMNS, record_columns, value_columns
 from barnabas.streams.schemas import SchemaLike, ddl_of, struct_of, to_row
-from barnabas.streams.steps import (
-    RECORD_COLUMNS,
-    Building,
-    Step,
-    record_columns,
-    value_columns,
-)
+from barnabas.streams.steps import Building, Step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,7 +17,7 @@ from barnabas.streams.environment import query_settings
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.formats import Binding, Writer
 from barnabas.streams.outputs import Output
-from barnabas.streams.steps import Building
+from barnabas.streams.steps import Building, ReadTopic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,14 +97,14 @@ class Feed:
         none = getattr(jvm.scala, "Option").empty()  # noqa: B009  as Py4J names it
         self._memory = make(_next_id(), given, none, package.Encoders.STRING())
 
-    def records(self, source: Source) -> DataFrame:
+    def records(self, source: ReadTopic) -> DataFrame:
         """Stream a topic."""
         from pyspark.sql import DataFrame
 
         lines = DataFrame(self._memory.toDF(), self.spark)
         return _unfolded(lines, source.topic)
 
-    def records_now(self, source: Source) -> DataFrame:
+    def records_now(self, source: ReadTopic) -> DataFrame:
         """Return what was written to a topic."""
         lines = [sent.line(source.topic) for sent in self._topics.written.get(source.topic, ())]
         return _Still(self._topics, lines).records_now(source)
@@ -152,7 +152,7 @@ class Topics(MemoryTopics[Sent]):
         """Return the dead letters among what was written since the first `done` records."""
         from pyspark.sql import functions as f
 
-        from barnabas.streams.dead_letters import dead_letters
+        from barnabas.streams.sources import dead_letters
 
         lines = [sent.line(source.topic) for sent in self.written.get(source.topic, [])[done:]]
         if not lines:
@@ -186,11 +186,11 @@ class _Still:
         self.first_ends = topics.first_ends
         self._lines = lines
 
-    def records(self, source: Source) -> DataFrame:
+    def records(self, source: ReadTopic) -> DataFrame:
         """Return the records."""
         return self.records_now(source)
 
-    def records_now(self, source: Source) -> DataFrame:
+    def records_now(self, source: ReadTopic) -> DataFrame:
         """Return the records."""
         lines = self.spark.createDataFrame([(line,) for line in self._lines], "value STRING")
         return _unfolded(lines, source.topic)

@@ -1,18 +1,37 @@
-"""Columns that are named in expressions, checked against those that a step has.
+"""Names of columns: those of records, and those in expressions, checked against a step's.
 
-Only what is certain counts: a name in SQL that is a function, a word of the language or part of a
-form that is not read here passes, and so does everything after a step of the user's own.
+Of an expression's names only what is certain counts: a name in SQL that is a function, a word of
+the language or part of a form that is not read here passes, and so does everything after a step of
+the user's own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Final, TypeAlias
 
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.texts import nearest
 
+KEY: Final = "_key"
+TIMESTAMP: Final = "_timestamp"
+DELETED: Final = "_is_deleted"
+"""Only in tables: whether the record deletes its key's row."""
+WRITTEN: Final = "_written"
+RECORD_COLUMNS: Final = (
+    KEY,
+    TIMESTAMP,
+    WRITTEN,
+    "_topic",
+    "_partition",
+    "_offset",
+    "_headers",
+    DELETED,
+)
+"""A record's key and event time, its own timestamp, and where it lies. They are not written."""
+Makes: TypeAlias = Callable[[list[str]], Sequence[str] | None]
+"""Which columns come of a step, by those before it; None where only Spark knows."""
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<text>[rR]?'(?:[^'\\]|\\.)*'|[rR]?\"(?:[^\"\\]|\\.)*\")|(?P<quoted>`(?:[^`]|``)*`)"
     r"|(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:BD|[LSYFDlsyfd])?\b)"
@@ -42,6 +61,16 @@ stddev_pop stddev_samp sum sum_distinct var_pop var_samp variance
 """
 _OF_COLUMNS: Final = frozenset(_COLUMN_FUNCTIONS.split())
 """PySpark's functions whose texts are names of columns, as far as this checks them."""
+
+
+def value_columns(columns: list[str]) -> list[str]:
+    """Return the columns that are no record columns."""
+    return [name for name in columns if name not in RECORD_COLUMNS]
+
+
+def record_columns(columns: list[str]) -> list[str]:
+    """Return the record columns that are there."""
+    return [name for name in columns if name in RECORD_COLUMNS]
 
 
 def named_in(sql: str) -> list[str]:

@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.expressions import ColumnLike, Expression, named, to_column
 from barnabas.streams.formats import SCALAR_COLUMN, Format, Writer, binary, json, string
-from barnabas.streams.names import check_columns
-from barnabas.streams.steps import (
-    KEY,
-    TIMESTAMP,
-    Building,
-    Environment,
-    Step,
-    value_columns,
-)
+from barnabas.streams.names import KEY, TIMESTAMP, check_columns, value_columns
+from barnabas.streams.sources import Source
+from barnabas.streams.steps import Building, Environment, Step
 from barnabas.streams.texts import check_topic
 
 if TYPE_CHECKING:
@@ -47,6 +41,10 @@ class Output:
             self._keys = None if key is None else [key]
         else:
             self._keys = key
+
+    def feeders(self) -> list[Output]:
+        """Return the outputs of this pipeline that write what it reads on from."""
+        return [step.feeder for step in self.step.walk() if isinstance(step, ReadOn)]
 
     def check(self) -> None:
         """Raise PipelineError for a column that is named, here or before, and does not exist."""
@@ -106,6 +104,30 @@ class Output:
             time.alias("timestamp"),
         )
         return frame, key_writer, value_writer
+
+
+class ReadOn(Step):
+    """Rows of a topic that another output of the pipeline, its feeder, writes."""
+
+    def __init__(self, source: Step, feeder: Output) -> None:
+        self.parents = (source,)
+        self.feeder = feeder
+
+    def columns(self) -> tuple[str, ...] | None:
+        return self.parents[0].columns()
+
+    def frame(self, building: Building) -> DataFrame:
+        return self.parents[0].frame(building)
+
+
+def sources_of(outputs: Sequence[Output]) -> list[Source]:
+    """Return the topics that are read, each once."""
+    sources: dict[int, Source] = {}
+    for output in outputs:
+        for step in output.step.walk():
+            if isinstance(step, Source):
+                sources[id(step)] = step
+    return list(sources.values())
 
 
 def _is_scalar(value_format: Format) -> bool:

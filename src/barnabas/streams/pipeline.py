@@ -7,23 +7,22 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.streams.environment import FIRST_START
 from barnabas.streams.errors import PipelineError
-from barnabas.streams.outputs import Output
+from barnabas.streams.outputs import Output, sources_of
+from barnabas.streams.run_options import RunOptions
 from barnabas.streams.sources import Source
-from barnabas.streams.texts import check_duration, check_topic, check_word, nearest
+from barnabas.streams.texts import check_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from barnabas.streams.running import RunningPipeline
 
-Guarantee = Literal["at_least_once", "exactly_once"]
 _BY_NAME: Final = "by name"
 
 
@@ -62,12 +61,7 @@ class Pipeline:
 
     def sources(self) -> list[Source]:
         """Return the topics that are read, each once."""
-        sources: dict[int, Source] = {}
-        for output in self.outputs:
-            for step in output.step.walk():
-                if isinstance(step, Source):
-                    sources[id(step)] = step
-        return list(sources.values())
+        return sources_of(self.outputs)
 
     def start(
         self,
@@ -84,9 +78,8 @@ class Pipeline:
         """
         from barnabas.streams.running import start_pipeline
 
-        return start_pipeline(
-            self, RunOptions.of(bootstrap_servers, schema_registry_url, options), spark
-        )
+        chosen = RunOptions.of(bootstrap_servers, schema_registry_url, options)
+        return start_pipeline(self.name, self.outputs, self.dead_letters, chosen, spark)
 
     def run(
         self,
@@ -103,67 +96,6 @@ class Pipeline:
         from barnabas.streams.running import run_until_signal
 
         run_until_signal(self.start(bootstrap_servers, schema_registry_url, spark=spark, **options))
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """The options of a pipeline's run.
-
-    `guarantee`: exactly once writes each micro-batch in a transaction; readers want
-    `isolation.level=read_committed`. `checkpoints`: the directory under which each pipeline has its
-    own. `trigger`: how long at least from one micro-batch to the next. With `until_caught_up` all
-    that is there is processed, and the pipeline ends. `records_per_batch_max`: per source; None for
-    no bound. `client`: settings of Kafka's clients (`security.protocol`, …).
-    `restarts_max`: so often in a row a query is started again that fails without a result.
-    `metrics_listener`: where /metrics and /health are shown, as http://127.0.0.1:9405; empty: they
-    are not.
-    """
-
-    bootstrap_servers: str
-    schema_registry_url: str | None = None
-    guarantee: Guarantee = "at_least_once"
-    checkpoints: str = ""
-    trigger: str = "0 seconds"
-    until_caught_up: bool = False
-    records_per_batch_max: int | None = None
-    restarts_max: int = 5
-    metrics_listener: str = ""
-    client: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def of(
-        cls,
-        bootstrap_servers: str | None,
-        schema_registry_url: str | None,
-        options: Mapping[str, Any],
-    ) -> RunOptions:
-        """Return options with what is not said taken from the environment variables."""
-        from barnabas.streams.environment import REGISTRY_VARIABLE, default_bootstrap
-
-        unknown = sorted(set(options) - set(cls.__dataclass_fields__))
-        if unknown:
-            hint = nearest(unknown[0], list(cls.__dataclass_fields__))
-            raise PipelineError(f"no such option: {', '.join(unknown)}{hint}")
-        made = cls(
-            bootstrap_servers or default_bootstrap(),
-            schema_registry_url or os.environ.get(REGISTRY_VARIABLE),
-            **options,
-        )
-        check_word("guarantee", made.guarantee, ("at_least_once", "exactly_once"))
-        check_duration("trigger", made.trigger)
-        return made
-
-    def directory(self, pipeline: str) -> str:
-        """Return where a pipeline keeps its checkpoints."""
-        return os.path.join(os.path.abspath(self.checkpoints or default_checkpoints()), pipeline)
-
-
-def default_checkpoints() -> str:
-    """Return where checkpoints are kept: under the user's state directory."""
-    state = os.environ.get("XDG_STATE_HOME") or os.path.join(
-        os.path.expanduser("~"), ".local", "state"
-    )
-    return os.path.join(state, "barnabas", "pipelines")
 
 
 def as_pipeline(pipeline: Any, name: str) -> Pipeline:
@@ -183,9 +115,8 @@ def _with_feeders(outputs: tuple[Output, ...]) -> Iterator[Output]:
         if id(output) in seen:
             return
         seen.add(id(output))
-        for step in output.step.walk():
-            for feeder in step.feeders:
-                yield from visit(feeder)
+        for feeder in output.feeders():
+            yield from visit(feeder)
         yield output
 
     for output in outputs:

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 from barnabas.streams.code import send_whole
 from barnabas.streams.ddl import columns_of
 from barnabas.streams.expressions import ColumnLike, named, to_column
-from barnabas.streams.names import check_columns
-from barnabas.streams.packing import packed, packed_schema, unpacked
-from barnabas.streams.processor import Processor
-from barnabas.streams.schemas import ddl_of, maker_of, struct_of
-from barnabas.streams.steps import (
+from barnabas.streams.names import (
     KEY,
     RECORD_COLUMNS,
     TIMESTAMP,
-    Building,
-    Step,
+    check_columns,
     record_columns,
     value_columns,
 )
+from barnabas.streams.packing import packed, packed_schema, unpacked
+from barnabas.streams.processor import Processor
+from barnabas.streams.schemas import ddl_of, maker_of, struct_of
+from barnabas.streams.steps import Building, Step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

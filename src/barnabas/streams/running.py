@@ -12,30 +12,35 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes wit
 from pyspark.sql import functions as f
 
 from barnabas.spark.supervision import Supervisor, why
-from barnabas.streams.dead_letters import FailedRows, dead_letters
+from barnabas.streams.dead_letters import FailedRows
 from barnabas.streams.environment import Cluster, active_session, registry_of
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.metrics import PipelineMetrics, listen_address
+from barnabas.streams.outputs import sources_of
 from barnabas.streams.progress import Progress, QueryFigures
 from barnabas.streams.running_query import LOOK_SECONDS, RunningQuery
-from barnabas.streams.sources import Source
+from barnabas.streams.sources import dead_letters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from barnabas.streams.outputs import Output
-    from barnabas.streams.pipeline import Pipeline, RunOptions
+    from barnabas.streams.run_options import RunOptions
 
 _TOPIC_TIMEOUT_SECONDS: Final = 30.0
 
 
 def start_pipeline(
-    pipeline: Pipeline, options: RunOptions, spark: SparkSession | None
+    name: str,
+    outputs: Sequence[Output],
+    dead_letters_topic: str | None,
+    options: RunOptions,
+    spark: SparkSession | None,
 ) -> RunningPipeline:
     """Start a pipeline. Raises PipelineError."""
-    running = RunningPipeline(pipeline, options, spark or active_session())
+    running = RunningPipeline(name, outputs, dead_letters_topic, options, spark or active_session())
     try:
         running.start()
     except BaseException:
@@ -72,13 +77,22 @@ def run_until_signal(running: RunningPipeline) -> None:
 class RunningPipeline:
     """A pipeline's queries. `stop` may be called from any thread."""
 
-    def __init__(self, pipeline: Pipeline, options: RunOptions, spark: SparkSession) -> None:
-        self.pipeline = pipeline
+    def __init__(
+        self,
+        name: str,
+        outputs: Sequence[Output],
+        dead_letters_topic: str | None,
+        options: RunOptions,
+        spark: SparkSession,
+    ) -> None:
+        self.name = name
         self.options = options
-        self.directory = options.directory(pipeline.name)
+        self.directory = options.directory(name)
+        self._outputs = outputs
+        self._sources = sources_of(outputs)
         is_exact = options.guarantee == "exactly_once"
-        for output in pipeline.outputs if is_exact else ():
-            if not any(isinstance(step, Source) for step in output.step.walk()):
+        for output in outputs if is_exact else ():
+            if not sources_of([output]):
                 raise PipelineError(
                     f"{output.topic}: exactly once needs a topic that is read, whose committed "
                     "offsets say which micro-batch was written last"
@@ -88,19 +102,19 @@ class RunningPipeline:
             options.bootstrap_servers,
             registry_of(options.schema_registry_url),
             self.directory,
-            pipeline.dead_letters,
+            dead_letters_topic,
             is_exact,
             options.records_per_batch_max,
             options.client,
         )
         self._queries = [self._query(output.topic, output.mode(), self._maker(output))
-                         for output in pipeline.outputs]  # fmt: skip
-        if pipeline.dead_letters is not None and pipeline.sources():
-            self._queries.append(self._query(pipeline.dead_letters, "append", self._letters))
+                         for output in outputs]  # fmt: skip
+        if dead_letters_topic is not None and self._sources:
+            self._queries.append(self._query(dead_letters_topic, "append", self._letters))
         self._set_order()
         self._has_ended = threading.Event()
         self._supervisor = Supervisor(
-            f"pipeline-{pipeline.name}",
+            f"pipeline-{name}",
             lambda: self._queries,
             self._look,
             RunningQuery.run,
@@ -160,7 +174,7 @@ class RunningPipeline:
     def progress(self) -> Progress:
         """Return what the queries do now."""
         return Progress(
-            self.pipeline.name,
+            self.name,
             not self._has_ended.is_set(),
             {query.topic: query.progress() for query in self._queries},
         )
@@ -168,7 +182,7 @@ class RunningPipeline:
     def _figures(self) -> tuple[Progress, list[QueryFigures]]:
         queries = [query.figures() for query in self._queries]
         by_topic = {one.progress.topic: one.progress for one in queries}
-        return Progress(self.pipeline.name, not self._has_ended.is_set(), by_topic), queries
+        return Progress(self.name, not self._has_ended.is_set(), by_topic), queries
 
     # --- inside ------------------------------------------------------------------------------
 
@@ -181,26 +195,24 @@ class RunningPipeline:
         return make
 
     def _letters(self, _failed_rows: FailedRows | None) -> DataFrame:
-        return dead_letters(self.pipeline.sources(), self._cluster, self.pipeline.name)
+        return dead_letters(self._sources, self._cluster, self.name)
 
     def _query(
         self, topic: str, mode: str, make: Callable[[FailedRows | None], DataFrame]
     ) -> RunningQuery:
-        return RunningQuery(topic, mode, make, self._cluster, self.options, self.pipeline.name)
+        return RunningQuery(topic, mode, make, self._cluster, self.options, self.name)
 
     def _set_order(self) -> None:
         by_topic = {query.topic: query for query in self._queries}
         feeders = {
-            output.topic: tuple(
-                by_topic[feeder.topic] for step in output.step.walk() for feeder in step.feeders
-            )
-            for output in self.pipeline.outputs
+            output.topic: tuple(by_topic[feeder.topic] for feeder in output.feeders())
+            for output in self._outputs
         }
-        for output in self.pipeline.outputs:
+        for output in self._outputs:
             by_topic[output.topic].after = feeders[output.topic]
-        if self.pipeline.dead_letters in by_topic:
+        if self._cluster.dead_letters in by_topic:
             # It reads all that the others read.
-            by_topic[self.pipeline.dead_letters].after = sum(feeders.values(), ())
+            by_topic[self._cluster.dead_letters].after = sum(feeders.values(), ())
 
     def _make_topics(self) -> None:
         """Make topics that are written and missing, with the brokers' defaults."""
@@ -212,11 +224,11 @@ class RunningPipeline:
         admin = Admin(self._cluster.client_settings(), _TOPIC_TIMEOUT_SECONDS)
         try:
             known = admin.partition_counts()
-            written = [output.topic for output in self.pipeline.outputs]
-            if self.pipeline.dead_letters is not None:
-                written.append(self.pipeline.dead_letters)
+            written = [output.topic for output in self._outputs]
+            if self._cluster.dead_letters is not None:
+                written.append(self._cluster.dead_letters)
             missing = [topic for topic in written if topic not in known]
-            read = {source.topic for source in self.pipeline.sources()} - set(missing)
+            read = {source.topic for source in self._sources} - set(missing)
             absent = sorted(topic for topic in read if topic not in known)
             if absent:
                 raise PipelineError(f"there is no topic {', '.join(absent)} to read")
@@ -238,7 +250,7 @@ class RunningPipeline:
             self.error = (
                 error
                 if isinstance(error, PipelineError)
-                else PipelineError(f"{self.pipeline.name}: {why(error)}")
+                else PipelineError(f"{self.name}: {why(error)}")
             )
             if self.error is not error:
                 self.error.__cause__ = error

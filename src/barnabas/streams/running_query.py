@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from barnabas.streams.pipeline import RunOptions
+    from barnabas.streams.run_options import RunOptions
 
 LOOK_SECONDS: Final = 0.2
 _BACKOFF_FIRST_MS: Final = 1_000

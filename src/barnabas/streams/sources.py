@@ -1,28 +1,30 @@
-"""Topics as streams of rows; what cannot be read of them."""
+"""Where rows come from: topics, what cannot be read of them, and DataFrames of the user's."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.streams.errors import PipelineError
+from barnabas.streams.expressions import to_column
 from barnabas.streams.formats import SCALAR_COLUMN, Format, Reader
-from barnabas.streams.names import check_columns
-from barnabas.streams.steps import (
+from barnabas.streams.names import (
     DELETED,
     KEY,
     RECORD_COLUMNS,
     TIMESTAMP,
     WRITTEN,
-    Building,
-    Step,
-    barrier,
+    check_columns,
 )
+from barnabas.streams.steps import Building, Environment, Step, barrier
 from barnabas.streams.texts import check_duration, check_topic, check_word
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+EXCEPTION: Final = "barnabas.streams.MalformedRecordError"
 _EARLIEST: Final = "1900-01-01"
 _LATEST: Final = "2200-01-01"
 """Event times must lie between: pandas, which timers need, ends in 2262."""
@@ -212,3 +214,86 @@ class Source(Step):
                 f"{self.topic}: its values have no column {self._event_time} for event_time"
             ) from error
         return f.timestamp_millis(time) if kind in _NUMERIC else time.try_cast("timestamp")
+
+
+def dead_letters(sources: Sequence[Source], environment: Environment, pipeline: str) -> DataFrame:
+    """Stream what none of the sources can read: `key`, `value`, `timestamp`, `headers`.
+
+    Each is the record as it was, with the headers of Kafka Connect's dead letter queues.
+    """
+    building = Building(environment)
+    each: list[Source] = []
+    for source in sources:
+        if not any(source.reads_like(other) for other in each):
+            each.append(source)
+    frames = [_letters(source, building, pipeline) for source in each]
+    return reduce(lambda one, other: one.unionByName(other), frames)
+
+
+def _letters(source: Source, building: Building, pipeline: str) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    from barnabas.streams.dead_letters import PREFIX
+
+    malformed = source.malformed(building)
+    part = f.when(f.col("stage") == "KEY_CONVERTER", type(source.key_format).__name__)
+    values = {
+        "topic": f.col("topic"),
+        "partition": f.col("partition"),
+        "offset": f.col("offset"),
+        "connector.name": f.lit(pipeline),
+        "task.id": f.lit("0"),
+        "stage": f.col("stage"),
+        "class.name": part.otherwise(type(source.value_format).__name__),
+        "exception.class.name": f.lit(EXCEPTION),
+        "exception.message": f.col("problem"),
+        "exception.stacktrace": f.lit(""),
+    }
+    headers = f.array(*(_header(f"{PREFIX}{name}", value) for name, value in values.items()))
+    own = f.coalesce(f.col("headers"), f.array().cast("array<struct<key:string,value:binary>>"))
+    return malformed.select("key", "value", "timestamp", f.concat(own, headers).alias("headers"))
+
+
+def _header(name: str, value: Column) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.struct(
+        f.lit(name).alias("key"), f.encode(value.cast("string"), "UTF-8").alias("value")
+    )
+
+
+class GivenFrame(Step):
+    """A DataFrame of the user's, or a function of the session that makes one."""
+
+    def __init__(
+        self,
+        given: Any,
+        key: Any,
+        event_time: Any,
+        watermark: str | None,
+    ) -> None:
+        self._given = given
+        self._key = key
+        self._event_time = event_time
+        self._watermark = watermark
+
+    def frame(self, building: Building) -> DataFrame:
+        from pyspark.sql import DataFrame
+        from pyspark.sql import functions as f
+
+        given = self._given
+        frame: DataFrame
+        frame = given if isinstance(given, DataFrame) else given(building.environment.spark)
+        if KEY not in frame.columns:
+            key = f.lit(None).cast("string") if self._key is None else to_column(frame, self._key)
+            frame = frame.withColumn(KEY, key)
+        if TIMESTAMP not in frame.columns:
+            time = (
+                f.lit(None).cast("timestamp")
+                if self._event_time is None
+                else to_column(frame, self._event_time)
+            )
+            frame = frame.withColumn(TIMESTAMP, time)
+            if self._event_time is not None and self._watermark is not None:
+                frame = frame.withWatermark(TIMESTAMP, self._watermark)
+        return frame

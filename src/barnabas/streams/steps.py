@@ -1,7 +1,8 @@
 """Steps of a pipeline as data: each knows those before it, and makes a DataFrame when it is built.
 
-The rows of a stream have the columns of its values, and those of `RECORD_COLUMNS`: where the row
-comes from. `_timestamp` is its event time and carries Spark's watermark, so steps keep it as it is.
+The rows of a stream have the columns of its values, and those of `names.RECORD_COLUMNS`: where the
+row comes from. `_timestamp` is its event time and carries Spark's watermark, so steps keep it as it
+is.
 """
 
 from __future__ import annotations
@@ -9,35 +10,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from barnabas.streams.errors import PipelineError
-from barnabas.streams.names import check_columns
+from barnabas.streams.names import RECORD_COLUMNS, Makes, check_columns, value_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from barnabas.streams.dead_letters import FailedRows
     from barnabas.streams.formats import Binding
-    from barnabas.streams.outputs import Output
-    from barnabas.streams.sources import Source
 
-KEY: Final = "_key"
-TIMESTAMP: Final = "_timestamp"
-DELETED: Final = "_is_deleted"
-"""Only in tables: whether the record deletes its key's row."""
-WRITTEN: Final = "_written"
-RECORD_COLUMNS: Final = (
-    KEY,
-    TIMESTAMP,
-    WRITTEN,
-    "_topic",
-    "_partition",
-    "_offset",
-    "_headers",
-    DELETED,
-)
-"""A record's key and event time, its own timestamp, and where it lies. They are not written."""
+
+class ReadTopic(Protocol):
+    """A topic that a source reads: what an environment must know of it."""
+
+    topic: str
+    starting: str
+    """`earliest` or `latest`: where the first start begins."""
+    options: dict[str, Any]
+    """Those of Spark's Kafka source."""
+    is_table: bool
 
 
 class Environment(Protocol):
@@ -47,13 +40,13 @@ class Environment(Protocol):
     def spark(self) -> SparkSession:
         """The session of the frames."""
 
-    def records(self, source: Source) -> DataFrame:
+    def records(self, source: ReadTopic) -> DataFrame:
         """Stream a topic: `key`, `value`, `topic`, `partition`, `offset`, `timestamp`, `headers`.
 
         A test's frames have `tick` too: a time that passes without a record; null in records.
         """
 
-    def records_now(self, source: Source) -> DataFrame:
+    def records_now(self, source: ReadTopic) -> DataFrame:
         """Read a topic to its end, once: the same columns."""
 
     def binding(self, topic: str, part: str) -> Binding:
@@ -84,8 +77,6 @@ class Building:
 
 
 OfFrame: TypeAlias = "Callable[[DataFrame], DataFrame]"
-Makes: TypeAlias = Callable[[list[str]], Sequence[str] | None]
-"""Which columns come of a step, by those before it; None where only Spark knows."""
 Emission = Literal["changes", "final", "either"]
 """Each time that they change; once, when they are final; or as suits the query."""
 
@@ -94,8 +85,6 @@ class Step(ABC):
     """One step. Steps are compared by identity."""
 
     parents: tuple[Step, ...] = ()
-    feeders: tuple[Output, ...] = ()
-    """The outputs of this pipeline into the topic that the step reads."""
     has_state = False
     """True if Spark keeps state for it from one micro-batch to the next."""
 
@@ -187,45 +176,6 @@ class Union(Step):
         return first
 
 
-class GivenFrame(Step):
-    """A DataFrame of the user's, or a function of the session that makes one."""
-
-    def __init__(
-        self,
-        given: Any,
-        key: Any,
-        event_time: Any,
-        watermark: str | None,
-    ) -> None:
-        self._given = given
-        self._key = key
-        self._event_time = event_time
-        self._watermark = watermark
-
-    def frame(self, building: Building) -> DataFrame:
-        from pyspark.sql import DataFrame
-        from pyspark.sql import functions as f
-
-        from barnabas.streams.expressions import to_column
-
-        given = self._given
-        frame: DataFrame
-        frame = given if isinstance(given, DataFrame) else given(building.environment.spark)
-        if KEY not in frame.columns:
-            key = f.lit(None).cast("string") if self._key is None else to_column(frame, self._key)
-            frame = frame.withColumn(KEY, key)
-        if TIMESTAMP not in frame.columns:
-            time = (
-                f.lit(None).cast("timestamp")
-                if self._event_time is None
-                else to_column(frame, self._event_time)
-            )
-            frame = frame.withColumn(TIMESTAMP, time)
-            if self._event_time is not None and self._watermark is not None:
-                frame = frame.withWatermark(TIMESTAMP, self._watermark)
-        return frame
-
-
 def barrier(frame: DataFrame) -> DataFrame:
     """Return the same rows, and keep Spark from moving what follows before what comes before.
 
@@ -236,13 +186,3 @@ def barrier(frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions as f
 
     return frame.where(f.spark_partition_id() >= 0)
-
-
-def value_columns(columns: list[str]) -> list[str]:
-    """Return the columns that are no record columns."""
-    return [name for name in columns if name not in RECORD_COLUMNS]
-
-
-def record_columns(columns: list[str]) -> list[str]:
-    """Return the record columns that are there."""
-    return [name for name in columns if name in RECORD_COLUMNS]

@@ -19,26 +19,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from barnabas.streams.errors import PipelineError
-from barnabas.streams.names import check_columns
-from barnabas.streams.packing import packed, packed_schema, unpacked
-from barnabas.streams.sources import Source
-from barnabas.streams.steps import (
+from barnabas.streams.names import (
     DELETED,
     KEY,
     TIMESTAMP,
     WRITTEN,
-    Building,
-    Environment,
-    Step,
+    check_columns,
     value_columns,
 )
+from barnabas.streams.packing import packed, packed_schema, unpacked
+from barnabas.streams.sources import Source
+from barnabas.streams.steps import Building, Environment, OfFrame, ReadTopic, Step
 from barnabas.streams.texts import check_word
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
-
-    from barnabas.streams.dsl import Table
 
 _BUCKETS: Final = 64
 """So many groups of keys: fewer than keys, for Spark calls Python once for each group."""
@@ -57,14 +53,18 @@ class TableJoined(Step):
     def __init__(
         self,
         parent: Step,
-        table: Table,
+        table: Source,
+        change: OfFrame,
+        columns: Sequence[str] | None,
+        *,
         on: str,
         how: Literal["inner", "left"],
     ) -> None:
-        self.parents = (parent, table.source)
-        self._table = table.source
-        self._change = table.change
-        self._columns = table.columns
+        """`change` makes the table's rows of what `table` reads; `columns` are those known then."""
+        self.parents = (parent, table)
+        self._table = table
+        self._change = change
+        self._columns = columns
         self._on = on
         self._how = how
         check_word("how", how, ("inner", "left"))
@@ -167,7 +167,7 @@ class _Batch:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._environment, name)
 
-    def records(self, source: Source) -> DataFrame:
+    def records(self, source: ReadTopic) -> DataFrame:
         return self._environment.records_now(source)
 
 

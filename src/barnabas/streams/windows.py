@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.expressions import ColumnLike, named, to_column
-from barnabas.streams.names import check_columns, single_name
-from barnabas.streams.steps import (
-    KEY,
-    RECORD_COLUMNS,
-    TIMESTAMP,
-    Building,
-    Emission,
-    Step,
-)
+from barnabas.streams.names import KEY, RECORD_COLUMNS, TIMESTAMP, check_columns, single_name
+from barnabas.streams.steps import Building, Emission, Step
 from barnabas.streams.texts import check_duration, check_word
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from barnabas.streams import Pipeline, PipelineError, col, f, stream, table
-from barnabas.streams.pipeline import RunOptions
+from barnabas.streams.run_options import RunOptions
 from support.cli import run_cli
 
 SALES = "user STRING NOT NULL, amount DOUBLE, at TIMESTAMP, items ARRAY<STRUCT<id: INT, n: INT>>"

@@ -57,7 +57,8 @@ from barnabas.streams.code import send_whole
 from barnabas.streams.dsl import Stream
 from barnabas.streams.environment import Cluster, current
 from barnabas.streams.mapping import RowFunction, as_python, as_spark
-from barnabas.streams.pipeline import RunOptions, load_pipeline
+from barnabas.streams.pipeline import load_pipeline
+from barnabas.streams.run_options import RunOptions
 from barnabas.streams.running import RunningPipeline
 from barnabas.streams.running_query import RunningQuery
 from barnabas.streams.schemas import ddl_of, maker_of, to_row
@@ -361,7 +362,9 @@ def test_to_catch_up_a_query_waits_for_what_it_reads() -> None:
     nothing: Any = None
     for until_caught_up in (False, True):
         options = RunOptions("nowhere:1", until_caught_up=until_caught_up)
-        running = RunningPipeline(pipeline, options, nothing)
+        running = RunningPipeline(
+            pipeline.name, pipeline.outputs, pipeline.dead_letters, options, nothing
+        )
         queries = {query.topic: query for query in running._queries}
         started = [topic for topic, query in queries.items() if not query.must_wait()]
         if not until_caught_up:
@@ -495,4 +498,4 @@ def test_exactly_once_needs_a_topic_that_is_read() -> None:
     pipeline = Pipeline("rates", from_dataframe(frame).to("x"))
     options = RunOptions("nowhere:1", guarantee="exactly_once")
     with pytest.raises(PipelineError, match="exactly once needs a topic that is read"):
-        RunningPipeline(pipeline, options, frame)
+        RunningPipeline(pipeline.name, pipeline.outputs, None, options, frame)
