@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from barnabas.sql.columns.vectors import Indexes, Mask, Vector, concatenated
+from barnabas.sql.runtime.records import Row
 
 
 class Frame:
@@ -44,6 +45,11 @@ class Frame:
         )
         part._take(at)
         return part
+
+    def rows(self, at: Indexes) -> list[Row]:
+        """The rows of the records at these places of the frame, as the row engine has them."""
+        columns = [column.take(at).to_list() for column in self.columns]
+        return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in at]
 
     def keep(self, kept: Mask) -> None:
         """Leave out the records that are not in `kept`."""

@@ -153,10 +153,7 @@ class Joining(ABC):
                 last.pop(key, None)
                 last[key] = place
         at = at[np.array(list(last.values()), np.int64)]
-        columns = [column.take(at).to_list() for column in frame.columns]
-        rows: list[Row | None] = (
-            [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in at]
-        )
+        rows: list[Row | None] = list(frame.rows(at))
         for gone in np.flatnonzero(changes.rowless[at]).tolist():
             rows[gone] = None
         self._keep(list(last), rows, frame.timestamps[at].tolist())
@@ -307,14 +304,28 @@ def join_program(
 ) -> JoinProgram | None:
     """The stage up to its output for batches; None if it can only run row by row. `partitions`:
     of the stage that takes a channel's records."""
-    *between, last, _ = parts.behind
+    found = end_of(parts.behind, output, functions, schemas, writer, partitions)
+    return None if found is None else JoinProgram(parts, *found)
+
+
+def end_of(
+    behind: Sequence[Node],
+    output: Output,
+    functions: Mapping[str, Function],
+    schemas: SchemaStore | None,
+    writer: Callable[[], TopicWriter],
+    partitions: int,
+) -> tuple[Sequence[Step], End] | None:
+    """What the nodes behind a join do: steps, and the end of their stage. None if a part of it can
+    only be done row by row."""
+    *between, last, _ = behind
     if isinstance(output, Channel):
         steps = steps_of([*between, last], functions)
         if steps is None or not is_keyed(last, output):
             return None
-        return JoinProgram(parts, steps, ChannelEnd(output, partitions))
+        return steps, ChannelEnd(output, partitions)
     steps = steps_of(between, functions)
     if not isinstance(last.form, SinkForm) or steps is None:
         return None
     sink = column_sink(last.form, schemas)
-    return None if sink is None else JoinProgram(parts, [*steps, sink.check], Ending(sink, writer))
+    return None if sink is None else ([*steps, sink.check], Ending(sink, writer))

@@ -306,6 +306,7 @@ class _PlanBuilder(Graph):
         layout, join = self._joined(left, right, step)
         has_sessions = left.has_sessions
         node = StreamStreamJoinNode(name, step.within, join, keeps, has_sessions=has_sessions)
+        node.form = _join_form(left, right, step, layout, is_left=keeps[0])
         parts = self._together(left, right, node, node.process_left, node.process_right)
         return Flow(node, layout, step.schema.key, parts, has_sessions)
 
@@ -318,9 +319,7 @@ class _PlanBuilder(Graph):
         layout, join = self._joined(left, right, step)
         right.table.need_view()
         node = StreamTableJoinNode(right.table, join, is_left=is_left)
-        wide = Layout((*left.layout.columns, *right.layout.columns, *step.schema.key))
-        places = wide.places(names_of(layout.columns))
-        node.form = JoinForm(left.layout, right.layout, places, is_left=is_left)
+        node.form = _join_form(left, right, step, layout, is_left=is_left)
         parts = self.next(left, node)
         parts.take_in(right.parts.root())
         return Flow(node, layout, step.schema.key, parts)
@@ -384,6 +383,19 @@ class _PlanBuilder(Graph):
         both = Layout(left.layout.columns + right.layout.columns)
         layout, pick, _ = self.derive(both, step.schema.key, step.schema, prefers_made=False)
         return layout, joiner(len(left.layout.columns), len(right.layout.columns), pick)
+
+
+def _join_form(
+    left: Flow,
+    right: Flow,
+    step: steps.StreamStreamJoin | steps.StreamTableJoin,
+    layout: Layout,
+    *,
+    is_left: bool,
+) -> JoinForm:
+    wide = Layout((*left.layout.columns, *right.layout.columns, *step.schema.key))
+    places = wide.places(names_of(layout.columns))
+    return JoinForm(left.layout, right.layout, places, is_left=is_left)
 
 
 def _keeps_left(kind: JoinKind) -> bool:

@@ -69,8 +69,9 @@ class AggregateForm:
 
 @dataclass(frozen=True)
 class JoinForm:
-    """A stream-table join: the joined row's values as places in the left row, the right row and
-    the key behind each other."""
+    """A join of a stream to a table or a stream: the joined row's values as places in the left row,
+    the right row and the key behind each other. `is_left`: a left row goes on without a right one.
+    """
 
     left: Layout
     right: Layout

@@ -99,12 +99,7 @@ class Stage:
 
     def chain(self, input_index: int) -> list[Node]:
         """The nodes that an input's records go through one after the other, the first ones."""
-        nodes: list[Node] = []
-        take = self._entries[input_index]
-        while isinstance(node := getattr(take, "__self__", None), Node) and take == node.process:
-            nodes.append(node)
-            take = node.forward
-        return nodes
+        return nodes_behind(self._entries[input_index])
 
     def emitted(self) -> Emitted:
         """Records that nodes have sent since the last call, if they were called past `process`."""
@@ -130,6 +125,15 @@ class Stage:
         """Write into the stores what was kept outside of them."""
         for node in self._nodes:
             node.flush()
+
+
+def nodes_behind(take: Callable[[Record], None]) -> list[Node]:
+    """The nodes that records go through one after the other, if `take` gets them."""
+    nodes: list[Node] = []
+    while isinstance(node := getattr(take, "__self__", None), Node) and take == node.process:
+        nodes.append(node)
+        take = node.forward
+    return nodes
 
 
 @dataclass(frozen=True)

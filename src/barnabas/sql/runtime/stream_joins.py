@@ -12,8 +12,9 @@ period; a partner that comes earlier takes it out. The stream time is that of bo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from barnabas.java.time.units import DAY_MS
 from barnabas.sql.runtime.joined_rows import Joiner
@@ -83,24 +84,25 @@ class StreamStreamJoinNode(Node):
         self._joiner = joiner
         self._key = store_key if has_sessions else time_window_key
         before, after = within.before_ms, within.after_ms
-        self._sides = (Side(before, after, is_outer[LEFT]), Side(after, before, is_outer[RIGHT]))
-        self._waits = within.grace_ms is not None and any(is_outer)
+        self.sides = (Side(before, after, is_outer[LEFT]), Side(after, before, is_outer[RIGHT]))
+        self.waits = within.grace_ms is not None and any(is_outer)
+        """Whether records of an outer side wait for a partner."""
         # Kafka Streams takes twice the figure before for the window's size here.
         default_grace = max(DAY_MS - 2 * before, 0)
-        self._grace_ms = default_grace if within.grace_ms is None else within.grace_ms
-        self._segments = Segments(before + after + self._grace_ms)
+        self.grace_ms = default_grace if within.grace_ms is None else within.grace_ms
+        self.segments = Segments(before + after + self.grace_ms)
         self._stores: tuple[Store, Store] | None = None
         self._waiting: Store | None = None
 
     @property
     def stores(self) -> tuple[str, ...]:
         names = (f"{self.name}-left", f"{self.name}-right")
-        return (*super().stores, *names, *((f"{self.name}-waiting",) if self._waits else ()))
+        return (*super().stores, *names, *((f"{self.name}-waiting",) if self.waits else ()))
 
     def bind(self, open_store: OpenStore) -> None:
         super().bind(open_store)
         self._stores = (open_store(f"{self.name}-left"), open_store(f"{self.name}-right"))
-        self._waiting = open_store(f"{self.name}-waiting") if self._waits else None
+        self._waiting = open_store(f"{self.name}-waiting") if self.waits else None
 
     def process_left(self, record: Record) -> None:
         self._process(record, LEFT)
@@ -117,7 +119,7 @@ class StreamStreamJoinNode(Node):
         if row is None:
             return
         if record.key is None:
-            if self._sides[side].is_outer:
+            if self.sides[side].is_outer:
                 self._send(record, None, side, row, None, timestamp_ms)
             return
         key = self._key(record.key, record.window)
@@ -127,7 +129,7 @@ class StreamStreamJoinNode(Node):
         self._keep(key, side, timestamp_ms, row)
 
     def _meet(self, record: Record, key: StoreKey, side: int, row: Row) -> None:
-        mine = self._sides[side]
+        mine = self.sides[side]
         timestamp_ms = record.timestamp_ms
         until_ms = max(0, timestamp_ms + mine.after_ms)
         has_met = False
@@ -146,36 +148,72 @@ class StreamStreamJoinNode(Node):
         since = self.waiting_since
         self.waiting_since = timestamp_ms if since is None else min(since, timestamp_ms)
         waiting = [row, record.key, record.window and tuple(record.window)]
-        self._waiting.put((timestamp_ms, side == LEFT, *key, self.count), waiting)
+        self._waiting.put(waiting_place(side, key, timestamp_ms, self.count + 1), waiting)
 
     def _others(
         self, key: StoreKey, side: int, from_ms: int, until_ms: int
     ) -> Iterator[tuple[int, Row]]:
         """Records of the other side, by timestamp."""
+        from_ms = max(from_ms, self.segments.horizon(self.latest(1 - side)))
+        for other_ms, _, row in self.kept(key, 1 - side, from_ms, until_ms):
+            yield other_ms, row
+
+    def latest(self, side: int) -> int:
+        """The latest timestamp of a side's records that have a key and a row."""
+        return self.latest_left if side == LEFT else self.latest_right
+
+    def kept(
+        self, key: StoreKey, side: int, from_ms: int, until_ms: int
+    ) -> Iterator[tuple[int, int, Row]]:
+        """Timestamp, number and row of a side's records in its store, in their order."""
         assert self._stores is not None
-        store = self._stores[1 - side]
-        latest = self.latest_left if side == RIGHT else self.latest_right
-        from_ms = max(from_ms, self._segments.horizon(latest))
         if from_ms > until_ms:
             return
-        for segment in self._segments.between(from_ms, min(until_ms, max(latest, 0))):
+        store, latest = self._stores[side], max(self.latest(side), 0)
+        for segment in self.segments.between(from_ms, min(until_ms, latest)):
             place = (segment, *key)
             for found, row in store.range((*place, from_ms), (*place, until_ms + 1)):
-                yield found[-2], row
+                yield found[-2], found[-1], row
 
     def _keep(self, key: StoreKey, side: int, timestamp_ms: int, row: Row) -> None:
         assert self._stores is not None
-        store = self._stores[side]
         self.count += 1
+        latest = self._pass(side, timestamp_ms)
+        if self.segments.is_live(timestamp_ms, latest):
+            place = (self.segments.of(timestamp_ms), *key, timestamp_ms, self.count)
+            self._stores[side].put(place, row)
+
+    def keep_all(
+        self,
+        side: int,
+        keys: Sequence[StoreKey],
+        timestamps_ms: Sequence[int],
+        numbers: Sequence[int],
+        rows: Sequence[Row],
+    ) -> None:
+        """Put a side's records into its store, but for those past retention by the last of them."""
+        assert self._stores is not None
+        segments, latest = self.segments, self._pass(side, max(timestamps_ms))
+        live = [
+            ((segments.of(timestamp_ms), *key, timestamp_ms, number), row)
+            for key, timestamp_ms, number, row in zip(
+                keys, timestamps_ms, numbers, rows, strict=True
+            )
+            if segments.is_live(timestamp_ms, latest)
+        ]
+        self._stores[side].put_all([place for place, _ in live], [row for _, row in live])
+
+    def _pass(self, side: int, timestamp_ms: int) -> int:
+        """Delete what is past retention when a side has a record then; its latest timestamp."""
+        assert self._stores is not None
+        store, latest = self._stores[side], max(self.latest(side), timestamp_ms)
         if side == LEFT:
-            self.latest_left = latest = max(self.latest_left, timestamp_ms)
-            self.expired_left = self._segments.expire(store, latest, self.expired_left)
+            self.latest_left = latest
+            self.expired_left = self.segments.expire(store, latest, self.expired_left)
         else:
-            self.latest_right = latest = max(self.latest_right, timestamp_ms)
-            self.expired_right = self._segments.expire(store, latest, self.expired_right)
-        if self._segments.is_live(timestamp_ms, latest):
-            segment = self._segments.of(timestamp_ms)
-            store.put((segment, *key, timestamp_ms, self.count), row)
+            self.latest_right = latest
+            self.expired_right = self.segments.expire(store, latest, self.expired_right)
+        return latest
 
     def _stop_waiting(self, key: StoreKey, side: int, timestamp_ms: int) -> None:
         """Records of that key, side and timestamp have met one."""
@@ -184,19 +222,29 @@ class StreamStreamJoinNode(Node):
         for found, _ in self._waiting.range((*place, 0), (*place, self.count + 1)):
             self._waiting.put(found, None)
 
+    def waiting_before(self, until_ms: int) -> Iterator[tuple[StoreKey, list[Any]]]:
+        """Records that wait, before a time: their places, and each as [row, key, window]."""
+        assert self._waiting is not None
+        return self._waiting.range((0,), (until_ms,))
+
+    def put_waiting(self, places: Sequence[StoreKey], waiting: Sequence[list[Any] | None]) -> None:
+        """Put records that wait, at different places; None: it waits no more."""
+        assert self._waiting is not None
+        self._waiting.put_all(places, waiting)
+
     def _emit_waiting(self, record: Record, side: int) -> None:
         """Join to nulls what has waited long enough, the oldest first."""
         since = self.waiting_since
         if since is None or self._waiting is None:
             return
-        closed_ms = self.stream_time - self._grace_ms
-        if since + self._sides[side].after_ms >= closed_ms:
+        closed_ms = self.stream_time - self.grace_ms
+        if since + self.sides[side].after_ms >= closed_ms:
             return
         is_open = [False, False]
         self.waiting_since = None
-        for place, (row, key, window) in self._waiting.range((0,), (closed_ms,)):
+        for place, (row, key, window) in self.waiting_before(closed_ms):
             timestamp_ms, of = place[0], LEFT if place[1] else RIGHT
-            if timestamp_ms + self._sides[of].after_ms >= closed_ms:
+            if timestamp_ms + self.sides[of].after_ms >= closed_ms:
                 self._note_waiting(timestamp_ms)
                 is_open[of] = True
                 if all(is_open):
@@ -233,6 +281,11 @@ class StreamStreamJoinNode(Node):
                 record.offset,
             )
         )
+
+
+def waiting_place(side: int, key: StoreKey, timestamp_ms: int, number: int) -> StoreKey:
+    """Return the place of a record that waits; it will have this number in its side's store."""
+    return (timestamp_ms, side == LEFT, *key, number - 1)
 
 
 class StreamTableJoinNode(Node):

@@ -25,6 +25,11 @@ from barnabas.sql.columns.channels import (
 from barnabas.sql.columns.joins import JoinProgram, join_parts, join_program
 from barnabas.sql.columns.merging import Source
 from barnabas.sql.columns.sources import ColumnSource, column_source
+from barnabas.sql.columns.stream_joins.programs import (
+    StreamJoinProgram,
+    stream_join_parts,
+    stream_join_program,
+)
 from barnabas.sql.columns.streams import StreamProgram, stream_program
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import StreamSource
@@ -34,7 +39,7 @@ from barnabas.sql.runtime.topics import TopicReader, TopicWriter
 from barnabas.sql.spark.hosting import Hosting
 from barnabas.sql.spark.topology import Place, Topology
 
-Program = AggregateProgram | JoinProgram | JoinedAggregateProgram
+Program = AggregateProgram | JoinProgram | JoinedAggregateProgram | StreamJoinProgram
 
 
 @dataclass(frozen=True)
@@ -146,6 +151,8 @@ class ColumnPrograms:
             ]
         sources = [self._source(number, *at) for at in inputs]
         program = self._join(stage, sources, feeder, follower)
+        if program is None and follower is None:
+            program = self._stream_join(stage, sources, feeder)
         if program is None and follower is None and not self._hosting.emits_every_change:
             program = aggregate_program(stage, self._functions, sources[0], self._writer, feeder)
         return None if program is None else OperatorProgram(program, tuple(inputs))
@@ -170,6 +177,18 @@ class ColumnPrograms:
         if program is None and not self._hosting.emits_every_change:
             program = joined_aggregate_program(parts, stage, functions, self._writer, follower)
         return program
+
+    def _stream_join(
+        self, stage: Stage, sources: Sequence[Source | None], feeder: Stage | None
+    ) -> Program | None:
+        functions, partitions = self._functions, self._topology.partitions
+        parts = stream_join_parts(stage, functions, sources, feeder)
+        if parts is None:
+            return None
+        output = stage.outputs[0]
+        return stream_join_program(
+            parts, output, functions, self._schemas, self._writer, partitions
+        )
 
     def _line(self, members: Sequence[Stage]) -> tuple[Stage | None, Stage, Stage | None] | None:
         """The stages of an operator where each has its records from the one before: one without

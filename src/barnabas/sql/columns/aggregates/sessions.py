@@ -151,11 +151,7 @@ class SessionAggregate:
         if not spans.late:
             return
         late = np.array([place for place, _ in spans.late], np.int64)
-        columns = [column.take(late).to_list() for column in frame.columns]
-        rows: list[Row] = (
-            [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in late]
-        )
-        for (_, window), row in zip(spans.late, rows, strict=True):
+        for (_, window), row in zip(spans.late, frame.rows(late), strict=True):
             self._node.note_late(window, row)
 
     def _made(

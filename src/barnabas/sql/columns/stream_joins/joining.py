@@ -1,0 +1,285 @@
+"""Joins the records of a batch: makes a frame of the joined rows, then changes the join's state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from barnabas.sql.columns.frames import Frame
+from barnabas.sql.columns.stream_joins.batches import Batch
+from barnabas.sql.columns.stream_joins.meeting import (
+    KEPT,
+    Arrivals,
+    Span,
+    meetings,
+    spans_of,
+    spans_of_keys,
+)
+from barnabas.sql.columns.stream_joins.waiting import NEVER_MET, Lone, Looks, Waited, wait
+from barnabas.sql.columns.vectors import Indexes, Mask, Vector, concatenated, vector_of
+from barnabas.sql.runtime.forms import JoinForm
+from barnabas.sql.runtime.node import StoreKey
+from barnabas.sql.runtime.records import Row
+from barnabas.sql.runtime.stream_joins import LEFT, RIGHT, StreamStreamJoinNode, waiting_place
+from barnabas.sql.runtime.windows import NEVER
+
+NO_ROW = -1
+"""Stands for the row of a side that has none."""
+
+
+class _Kept:
+    """Records of one side from before the batch. Their numbers go on behind those of the batch."""
+
+    def __init__(self, behind: int) -> None:
+        self._behind = behind
+        self.times: list[int] = []
+        self.numbers: list[int] = []
+        self.keys: list[StoreKey] = []
+        self.rows: list[Row] = []
+
+    def add(self, key: StoreKey, time_ms: int, number: int, row: Row) -> int:
+        self.times.append(time_ms)
+        self.numbers.append(number)
+        self.keys.append(key)
+        self.rows.append(row)
+        return self._behind + len(self.rows) - 1
+
+
+class _Joined(NamedTuple):
+    """Joined rows: the places of the records that they follow from, the rows of both sides, and
+    timestamps. `waited`: their records have waited, and go before others of the same place."""
+
+    places: Indexes
+    waited: Mask
+    rows: tuple[Indexes, Indexes]
+    times: Indexes
+
+
+class BatchJoin:
+    """The join of a batch. `frame` and `keep` need `join` to have returned True.
+
+    `frame`: the joined rows. `places`: of the records that they follow from.
+    """
+
+    frame: Frame
+    places: Indexes
+
+    def __init__(self, node: StreamStreamJoinNode, batch: Batch) -> None:
+        assert isinstance(node.form, JoinForm)
+        self._node, self._form, self._batch = node, node.form, batch
+        self._sizes = [len(frame) for frame in batch.frames]
+        self._kept = (_Kept(self._sizes[LEFT]), _Kept(self._sizes[RIGHT]))
+        self._times = np.maximum(np.maximum.accumulate(batch.times), node.stream_time)
+        """The stream time of each record."""
+        self._made: list[_Joined] = []
+        self._met_at = [np.zeros(0, np.int64), np.zeros(0, np.int64)]
+        """When a side's records, with those that are kept, meet another for the first time."""
+        self._waited: Waited | None = None
+        self._emitted: list[StoreKey] = []
+
+    def join(self) -> bool:
+        """Join the batch; False if the row engine must decide. Changes nothing."""
+        lone = {side: self._meet(side) for side in (LEFT, RIGHT)}
+        if self._node.waits:
+            self._wait(lone)
+        return self._show()
+
+    # --- which rows there are ----------------------------------------------------------------
+
+    def _meet(self, side: int) -> Indexes:
+        """Let a side's records meet the other's before them; which of the arrivals wait."""
+        node, batch, other = self._node, self._batch, 1 - side
+        mine, others = batch.arrivals[side], batch.arrivals[other]
+        span = spans_of(mine, others, node.sides[side], node.segments, node.latest(other))
+        kept = self._read(other, mine, span)
+        count = len(kept.places)
+        there = Arrivals(*(np.concatenate(both) for both in zip(kept, others, strict=True)))
+        at, met = meetings(mine, span, there)
+        rows = np.concatenate([self._sizes[other] + np.arange(count), batch.keyed[other]])[met]
+        places = mine.places[at]
+        first = np.full(self._sizes[other] + count, NEVER_MET)
+        first[rows[::-1]] = places[::-1]  # of several the last assignment counts
+        self._met_at[other] = first
+        self._join(side, places, batch.keyed[side][at], rows, there.times[met])
+        if not node.sides[side].is_outer:
+            return np.zeros(0, np.int64)
+        alone = np.ones(len(mine.places), np.bool_)
+        alone[at] = False
+        waits = alone & (span.highs >= self._times[mine.places])
+        if not node.waits:
+            waits[:] = False
+        keyless = np.ones(self._sizes[side], np.bool_)
+        keyless[batch.keyed[side]] = False
+        done = np.concatenate([batch.keyed[side][alone & ~waits], np.flatnonzero(keyless)])
+        nothing = np.full(len(done), NO_ROW)
+        self._join(side, batch.places[side][done], done, nothing, nothing)
+        return np.flatnonzero(waits)
+
+    def _read(self, side: int, arrivals: Arrivals, span: Span) -> Arrivals:
+        """Read what the store of a side has for the keys of the other's arrivals."""
+        node, kept, batch = self._node, self._kept[side], self._batch
+        codes: list[int] = []
+        if node.latest(side) != NEVER and len(arrivals.keys):
+            lows, highs = spans_of_keys(arrivals, span, len(batch.keys))
+            found = np.flatnonzero(lows <= highs)
+            for code, low, high in zip(
+                found.tolist(), lows[found].tolist(), highs[found].tolist(), strict=True
+            ):
+                key = batch.keys[code]
+                for entry in node.kept(key, side, low, high):
+                    kept.add(key, *entry)
+                    codes.append(code)
+        size = len(codes)
+        return Arrivals(
+            np.full(size, KEPT), np.array(kept.times, np.int64), np.array(codes, np.int64)
+        )
+
+    def _join(
+        self, side: int, places: Indexes, mine: Indexes, others: Indexes, others_ms: Indexes
+    ) -> None:
+        """Add joined rows of a side's records in the batch."""
+        rows = (mine, others) if side == LEFT else (others, mine)
+        times = np.maximum(self._batch.times[places], others_ms)
+        self._made.append(_Joined(places, np.zeros(len(places), np.bool_), rows, times))
+
+    def _wait(self, waiting: dict[int, Indexes]) -> None:
+        """Add rows of records that have waited long enough."""
+        node, batch = self._node, self._batch
+        lone = [self._lone(side, waiting[side]) for side in (LEFT, RIGHT)]
+        places = np.concatenate([arrivals.places for arrivals in batch.arrivals])
+        at_stream_time = np.sort(places[batch.times[places] == self._times[places]])
+        looks = Looks(at_stream_time, batch.sides[at_stream_time], batch.times[at_stream_time])
+        met_at = {place[-1]: met for place, met in self._met_waiting()}
+        waited, kept = wait(node, (lone[LEFT], lone[RIGHT]), looks, batch.keys, met_at)
+        self._waited = waited
+        sides: tuple[list[int], list[int]] = ([], [])
+        for _, waiter in waited.emitted:
+            side, row = (LEFT if waiter.is_left else RIGHT), waiter.at
+            if waiter.is_kept:
+                place, (values, key, _) = kept[waiter.at]
+                self._emitted.append(place)
+                row = self._kept[side].add(tuple(key), waiter.timestamp_ms, waiter.number, values)
+            sides[side].append(row)
+            sides[1 - side].append(NO_ROW)
+        self._made.append(
+            _Joined(
+                np.array([place for place, _ in waited.emitted], np.int64),
+                np.ones(len(waited.emitted), np.bool_),
+                (np.array(sides[LEFT], np.int64), np.array(sides[RIGHT], np.int64)),
+                np.array([waiter.timestamp_ms for _, waiter in waited.emitted], np.int64),
+            )
+        )
+
+    def _lone(self, side: int, waiting: Indexes) -> Lone:
+        """A side's arrivals that begin to wait."""
+        batch = self._batch
+        arrivals, indexes = batch.arrivals[side], batch.keyed[side][waiting]
+        return Lone(
+            Arrivals(*(column[waiting] for column in arrivals)),
+            indexes,
+            self._node.count + batch.numbers[side][waiting],
+            self._met_at[side][indexes],
+        )
+
+    def _met_waiting(self) -> Iterator[tuple[StoreKey, int]]:
+        """The places of records that may have waited before the batch, and now meet another; and
+        when they do."""
+        node = self._node
+        if node.waiting_since is None:
+            return
+        for side in (LEFT, RIGHT):
+            if node.sides[side].is_outer:
+                kept, met_at = self._kept[side], self._met_at[side][self._sizes[side] :]
+                for at in np.flatnonzero(met_at != NEVER_MET).tolist():
+                    yield (
+                        waiting_place(side, kept.keys[at], kept.times[at], kept.numbers[at]),
+                        int(met_at[at]),
+                    )
+
+    # --- joined rows as columns --------------------------------------------------------------
+
+    def _show(self) -> bool:
+        """Make the frame of all joined rows; False if columns cannot hold them."""
+        places, waited, times = (
+            np.concatenate([made[at] for made in self._made]) for at in (0, 1, 3)
+        )
+        order = np.lexsort((~waited, places))
+        rows = [
+            np.concatenate([made.rows[side] for made in self._made])[order]
+            for side in (LEFT, RIGHT)
+        ]
+        left, right = (self._side(side, rows[side]) for side in (LEFT, RIGHT))
+        if left is None or right is None:
+            return False
+        at = np.arange(len(order))
+        at[rows[LEFT] == NO_ROW] += len(order)
+        (*left_columns, left_key), (*right_columns, right_key) = left, right
+        key = concatenated([left_key, right_key]).take(at)
+        wide = [*left_columns, *right_columns, key]
+        self.places = places[order]
+        self.frame = Frame(
+            np.arange(len(order), dtype=np.int64),
+            [wide[place] for place in self._form.places],
+            [key],
+            None if key.valid is None or key.valid.all() else key.valid,
+            times[order],
+            np.zeros(len(order), np.bool_),
+        )
+        return True
+
+    def _side(self, side: int, rows: Indexes) -> list[Vector] | None:
+        """The columns of a side's rows, which may be of the batch, kept or missing, then its key.
+        None if columns cannot hold them."""
+        frame, kept, size = self._batch.frames[side], self._kept[side], self._sizes[side]
+        before = rows >= size
+        used, of = np.unique(rows[before] - size, return_inverse=True)
+        at = rows.copy()
+        at[before] = size + of
+        at[rows == NO_ROW] = size + len(used)
+        listed = [(*kept.rows[number], kept.keys[number][0]) for number in used.tolist()]
+        doubt = np.zeros(len(used) + 1, np.bool_)
+        vectors = []
+        for place, vector in enumerate((*frame.columns, *frame.keys)):
+            values = vector_of(vector.type, [*(row[place] for row in listed), None], doubt)
+            vectors.append(concatenated([vector, values]).take(at))
+        return None if doubt.any() else vectors
+
+    # --- state -------------------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """Change the join's state as the row engine does."""
+        node, batch = self._node, self._batch
+        if self._waited is not None:
+            self._keep_waiting(self._waited)
+        for side in (LEFT, RIGHT):
+            arrivals, keyed = batch.arrivals[side], batch.keyed[side]
+            if len(keyed):
+                node.keep_all(
+                    side,
+                    [batch.keys[code] for code in arrivals.keys.tolist()],
+                    arrivals.times.tolist(),
+                    (node.count + batch.numbers[side]).tolist(),
+                    batch.frames[side].rows(keyed),
+                )
+        node.count += batch.count
+        if len(self._times):
+            node.stream_time = int(self._times[-1])
+
+    def _keep_waiting(self, waited: Waited) -> None:
+        node, batch = self._node, self._batch
+        changed: dict[StoreKey, list[Any] | None] = dict.fromkeys(self._emitted)
+        changed.update((place, None) for place, _ in self._met_waiting())
+        for side in (LEFT, RIGHT):
+            of_side = [waiter for waiter in waited.left if waiter.is_left == (side == LEFT)]
+            indexes = np.array([waiter.at for waiter in of_side], np.int64)
+            keys = batch.codes[side][indexes].tolist()
+            for waiter, row, code in zip(
+                of_side, batch.frames[side].rows(indexes), keys, strict=True
+            ):
+                key = batch.keys[code]
+                place = waiting_place(side, key, waiter.timestamp_ms, waiter.number + 1)
+                changed[place] = [row, key, None]
+        node.put_waiting(list(changed), list(changed.values()))
+        node.waiting_since = waited.since
