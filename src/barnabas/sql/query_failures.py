@@ -24,7 +24,7 @@ _USER = re.compile(
     r"|\bTopic \S+ (of query \S+ )?(is missing|does not exist)"
     r"|authorization ?failed|AuthorizationException|AUTHORIZATION_FAILED"
     r"|message size too large|RecordTooLarge|MSG_SIZE_TOO_LARGE"
-    r"|is the checkpoint of|QueryFailedError|subject .*not found",
+    r"|is the checkpoint of|CheckpointError: Topic|QueryFailedError|subject .*not found",
     re.IGNORECASE,
 )
 _SYSTEM = re.compile(

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -30,6 +30,8 @@ class Checkpoint:
     """The facts that state depends on, besides the records: they stay as at the first start.
 
     `plan`, `shape`: of the statement that ran last; empty in checkpoints of earlier versions.
+    `topic_partitions`: how many each topic had, 0 if they differed; None in checkpoints of earlier
+    versions.
     """
 
     plan_hash: str
@@ -38,6 +40,27 @@ class Checkpoint:
     state_name: str
     plan: str = ""
     shape: str = ""
+    topic_partitions: int | None = None
+
+    @property
+    def is_copartitioned(self) -> bool:
+        """True if the state of a key may be where its records are in each topic."""
+        return self.topic_partitions != 0
+
+    def check_topics(self, counts: Mapping[str, int]) -> None:
+        """Check the numbers of partitions of topics whose keys have their state where they are.
+
+        Raises CheckpointError if keys have moved: their state would be looked for elsewhere.
+        """
+        first = self.topic_partitions or 0
+        for topic, count in counts.items():
+            # A key's partition modulo a divisor of both numbers is the same as before.
+            if count != first and (count % self.partitions or first % self.partitions):
+                raise CheckpointError(
+                    f"Topic {topic} has {count} partitions, and had {first} when the query began. "
+                    "Keys are in other partitions now, and their state is not. Give the topic a "
+                    f"multiple of {self.partitions} partitions, or create the query again"
+                )
 
 
 def plan_hash(encoded_plan: str) -> str:
@@ -46,7 +69,12 @@ def plan_hash(encoded_plan: str) -> str:
 
 
 def open_checkpoint(
-    directory: str, plan: str, partitions: int, tasks: int, shape: str = ""
+    directory: str,
+    plan: str,
+    partitions: int,
+    tasks: int,
+    shape: str = "",
+    topic_partitions: int | None = None,
 ) -> Checkpoint:
     """The checkpoint in a directory, made if none exists. Raises CheckpointError.
 
@@ -60,13 +88,17 @@ def open_checkpoint(
     except FileNotFoundError:
         if os.path.exists(os.path.join(directory, "offsets")):
             raise CheckpointError(f"{directory} is the checkpoint of something else") from None
-        made = Checkpoint(wanted, partitions, tasks, uuid.uuid4().hex, plan, shape)
+        name = uuid.uuid4().hex
+        made = Checkpoint(wanted, partitions, tasks, name, plan, shape, topic_partitions)
         return _write(directory, made)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"cannot read {path}: {error}") from error
-    checkpoint = _decoded(path, stored)
-    if checkpoint.plan_hash == wanted and checkpoint.plan:
-        return checkpoint
+    found = _decoded(path, stored)
+    checkpoint = found
+    if found.topic_partitions is None:
+        checkpoint = replace(found, topic_partitions=topic_partitions)
+    if checkpoint == found and found.plan_hash == wanted and found.plan:
+        return found
     if checkpoint.plan_hash != wanted:
         reason = why_not_replaced(checkpoint.plan, checkpoint.shape, plan, shape)
         if reason:

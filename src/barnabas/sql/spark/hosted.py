@@ -249,6 +249,16 @@ class HostedPlan:
             return None
         return operator
 
+    @property
+    def topics_with_state(self) -> frozenset[str]:
+        """The topics whose keys have their state in the partition with their records' number."""
+        if self.topology.partitions == 1:
+            return frozenset()
+        topics = self.topology.topics.items()
+        return frozenset(
+            topic for (stage, _), topic in topics if self.takes_ranges(stage) is not None
+        )
+
     def run_operator(
         self, number: int, partition: int, parcels: Sequence[Parcel], open_store: OpenStore
     ) -> Iterator[Placed]:

@@ -35,7 +35,12 @@ from barnabas.spark.datasource.committer import Committer
 from barnabas.spark.datasource.options import options_of
 from barnabas.spark.interruption import interruptible
 from barnabas.spark.kafka_ranges import ranges_of
-from barnabas.spark.progress import committed_positions, lag_of, positions_of
+from barnabas.spark.progress import (
+    committed_positions,
+    lag_of,
+    planned_offsets,
+    positions_of,
+)
 from barnabas.spark.session import cores_of
 from barnabas.spark.supervision import QueryState, SupervisedStream
 from barnabas.sql.plan.steps import QueryPlan
@@ -87,6 +92,10 @@ class MissingTopicError(Exception):
     """A topic that the query reads or writes does not exist."""
 
 
+class AddedPartitionsError(Exception):
+    """A topic has partitions that it did not have at the query's start."""
+
+
 class SparkQuery:
     """One query. One thread at a time may start and end it; any thread may ask for its status."""
 
@@ -97,6 +106,8 @@ class SparkQuery:
         self._spark = spark.newSession()
         self._sink: ResultSink | None = None
         self._committer: Committer | None = None
+        self._counts: Mapping[str, int] = {}
+        """The partitions of topics whose keys have their state where they are."""
         self.life = SupervisedStream(plan.query_id, self._begin, self._close_committer)
         self.checkpoint_directory = options.checkpoint_of(plan.query_id)
 
@@ -127,12 +138,22 @@ class SparkQuery:
         return (
             self._frame(hosted)
             .writeStream.queryName(self.plan.query_id)
-            .foreachBatch(interruptible(self._sink.write))
+            .foreachBatch(interruptible(self._write))
             .outputMode("append")
             .option("checkpointLocation", self.checkpoint_directory)
             .trigger(processingTime=f"{self.options.trigger_ms} milliseconds")
             .start()
         )
+
+    def _write(self, rows: DataFrame, batch_id: int) -> None:
+        """Run a micro-batch. Raises what its tasks or the commit fail of, AddedPartitionsError."""
+        assert self._sink is not None
+        planned = planned_offsets(self.checkpoint_directory, batch_id) if self._counts else {}
+        for topic, count in self._counts.items():
+            if max(planned.get(topic, ()), default=-1) >= count:
+                # Its keys may be elsewhere now; the next start checks that.
+                raise AddedPartitionsError(f"Topic {topic} has more than {count} partitions now")
+        self._sink.write(rows, batch_id)
 
     def _close_committer(self) -> None:
         committer, self._committer = self._committer, None
@@ -228,14 +249,17 @@ class SparkQuery:
         cores = self.options.tasks_max or cores_of(str(self._spark.sparkContext.master))
         tasks = partitions if cores is None else min(partitions, cores)
         shape = shape_of(draft.topology, draft.stages)
-        checkpoint = open_checkpoint(self.checkpoint_directory, encoded, partitions, tasks, shape)
-        is_copartitioned = len({counts[topic] for topic in sources}) == 1
-        partitions = counts[draft.sink.topic]
-        return draft.spread(self._hosting(encoded, checkpoint, is_copartitioned, partitions))
+        first, *others = {counts[topic] for topic in sources}
+        checkpoint = open_checkpoint(
+            *(self.checkpoint_directory, encoded, partitions, tasks, shape),
+            topic_partitions=0 if others else first,
+        )
+        hosted = draft.spread(self._hosting(encoded, checkpoint, counts[draft.sink.topic]))
+        self._counts = {topic: counts[topic] for topic in sorted(hosted.topics_with_state)}
+        checkpoint.check_topics(self._counts)
+        return hosted
 
-    def _hosting(
-        self, plan: str, checkpoint: Checkpoint, is_copartitioned: bool, sink_partitions: int
-    ) -> Hosting:
+    def _hosting(self, plan: str, checkpoint: Checkpoint, sink_partitions: int) -> Hosting:
         options = self.options
         is_written_by_tasks = options.guarantee is Guarantee.AT_LEAST_ONCE
         return Hosting(
@@ -246,7 +270,7 @@ class SparkQuery:
             tuple(options.properties.items()),
             options.registry_urls,
             options.registry_user_info,
-            is_copartitioned,
+            checkpoint.is_copartitioned,
             options.emits_every_change,
             checkpoint.state_name,
             options.extension_directory,
