@@ -4,6 +4,9 @@ An operation that raises RetriableError is tried again until `errors.retry.timeo
 pauses that double. Any other error, and that one then, fails the record: reporters hear of it, and
 with `errors.tolerance=all` the record is left out, otherwise the task ends.
 
+A task that is stopped between two tries ends before that record, which its next run reads again.
+Kafka's fails the record, and all that fail after it: with `errors.tolerance=all` they are left out.
+
 Source: RetryWithToleranceOperator, ProcessingContext (Kafka 4.3).
 """
 
@@ -125,6 +128,10 @@ class ErrorCounts:
         }
 
 
+class StoppedError(ConnectError):
+    """The task is stopped while an operation waits for another try."""
+
+
 class Dropped(Exception):  # noqa: N818  # a way out, not an error
     """The record is left out: it failed, as is tolerated, or a transform dropped it."""
 
@@ -144,7 +151,10 @@ class Tolerance:
     def run(
         self, stage: Stage, operated: Any, original: Any, operation: Callable[..., T], *given: Any
     ) -> T:
-        """Run one operation. Raises Dropped, or ConnectError where the task must end."""
+        """Run one operation. Raises Dropped, or ConnectError where the task must end.
+
+        Raises StoppedError if the task is stopped between two tries.
+        """
         try:
             return operation(*given)
         except RetriableError as error:
@@ -178,8 +188,10 @@ class Tolerance:
         while True:
             self.counts.failures += 1
             now = self.now_ms()
-            if now >= deadline or self.stopping.is_set():
+            if now >= deadline:
                 self.fail(Failure(stage, java_class(operated), error, original, attempt))
+            if self.stopping.is_set():
+                raise StoppedError(f"stopped before another try: {error}") from error
             delay_ms = retry_delay_ms(attempt, self.policy.retry_delay_max_ms)
             self._wait(max(0.0, min(delay_ms, deadline - now)) / 1000)
             self.counts.retries += 1

@@ -12,7 +12,7 @@ from time import sleep
 from typing import Any, Final
 
 from barnabas.connect.connectors.base import Figure, OffsetReader, TaskContext, TransactionContext
-from barnabas.connect.errors.tolerance import ErrorCounts, retry_delay_ms
+from barnabas.connect.errors.tolerance import ErrorCounts, StoppedError, retry_delay_ms
 from barnabas.connect.tasks.base import TaskListener, TaskPlan
 from barnabas.connect.tasks.jobs import RangeDone, SplitDone
 
@@ -233,6 +233,8 @@ class BatchTask(ABC):
     def _main(self) -> None:
         try:
             self.run()
+        except StoppedError:
+            self.listener.stopped()
         except Exception as error:  # noqa: BLE001  # all that connectors raise ends the task
             self.listener.failed(error)
         else:

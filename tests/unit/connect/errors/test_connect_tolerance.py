@@ -17,6 +17,7 @@ from barnabas.connect.errors.tolerance import (
     ErrorPolicy,
     Failure,
     Stage,
+    StoppedError,
     Tolerance,
     java_class,
 )
@@ -97,12 +98,14 @@ def test_another_error_while_trying_again_fails_the_record_at_once() -> None:
     assert (str(failure.error), failure.attempts) == ("never", 2)
 
 
-def test_a_task_that_stops_tries_no_more() -> None:
+def test_a_task_that_stops_tries_no_more_and_leaves_out_nothing() -> None:
     world = World(9, RetriableError("later"), retry_timeout_ms=-1, tolerates_all=True)
     world.tolerance.stopping.set()
-    with pytest.raises(Dropped):
+    with pytest.raises(StoppedError, match="stopped before another try: later"):
         world.run()
     assert world.pauses_ms == []
+    assert world.reported == []
+    assert world.tolerance.counts.skipped == 0
 
 
 def test_counts_of_processes_are_added() -> None:

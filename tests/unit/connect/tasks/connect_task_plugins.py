@@ -168,3 +168,16 @@ class CollectorSink(SinkConnector):
 
     def writer(self, context: TaskContext) -> SinkWriter:
         return Collector()
+
+
+class Away(Transform):
+    """Waits for another system, as a converter does for a registry that is away."""
+
+    is_away: ClassVar[bool] = False
+    tried: ClassVar[list[Any]] = []
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord | None:
+        self.tried.append(record.value)
+        if self.is_away:
+            raise RetriableError("the other system is away")
+        return record
