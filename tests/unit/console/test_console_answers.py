@@ -26,6 +26,7 @@ from barnabas.console.services.cluster import (
     Topic,
     View,
 )
+from barnabas.console.services.groups import GroupService
 from support.console_world import Console, console
 
 
@@ -231,3 +232,21 @@ def test_what_is_shared_is_asked_without_a_name_or_address(
     with console({"bootstrap.servers": "127.0.0.1:1"}) as page:
         names(page)
     assert {user.name for user in users if user.name != "anonymous"} == {""}
+
+
+def test_offsets_of_a_topic_are_not_planned_for_those_who_may_not_see_it(
+    tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        ClusterService,
+        "offsets",
+        lambda _, topics, when=-1: {(topic, 0): 7 for topic in topics},
+    )
+    monkeypatch.setattr(GroupService, "_committed", lambda *_: {("shop-orders", 0): 3})
+    with guarded(tmp_path) as page:
+        for name, status in (("ann", 200), ("eve", 403)):
+            page.log_in(name, "pw")
+            body = {"to": "latest", "topics": ["shop-orders", "secret-plan"]}
+            assert page.send("POST", "groups/g/plan", body).status_code == status
+            body["topics"] = ["shop-orders"]
+            assert page.done("POST", "groups/g/plan", body)["records"]["skipped"] == 4

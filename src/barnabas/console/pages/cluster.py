@@ -232,7 +232,10 @@ def _plan(call: Call) -> list[Move]:
     wanted = call.body.get("topics", [])
     if not isinstance(value, int) or not isinstance(wanted, list):
         raise BadRequestError("value is not a whole number, or topics are not a list")
-    moves: list[Move] = call.services.groups.plan(name, to, value, [str(one) for one in wanted])
+    topics = [str(one) for one in wanted]
+    for topic in topics:
+        call.user.need("view", "planning with this topic", topic=topic)
+    moves: list[Move] = call.services.groups.plan(name, to, value, topics)
     return moves
 
 
