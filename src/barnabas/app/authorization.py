@@ -9,8 +9,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.errors import ConfigError
 from barnabas.base.telemetry import formatter
 from barnabas.node.config.definitions import LOG_FORMAT_KEY
-from barnabas.node.config.node_config import NodeConfig
-from barnabas.node.config.validation import AUTHORIZER_KEY, SUPER_USERS_KEY
+from barnabas.node.config.node_config import AUTHORIZER_KEY, SUPER_USERS_KEY, NodeConfig
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.security.audit import AuditLog, audit
 from barnabas.node.security.authorizer import ALLOW_ALL, Authorizer

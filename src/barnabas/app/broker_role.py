@@ -39,9 +39,9 @@ from barnabas.node.broker.schemas.known_schemas import REGISTRY_KEYS, KnownSchem
 from barnabas.node.broker.services import VERIFICATION_KEY, BrokerServices
 from barnabas.node.config.definitions import MOVE_RATE_KEY
 from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.node_values import CORDONED_KEY
 from barnabas.node.config.tls import TLS_KEYS
 from barnabas.node.config.topic import TOPIC_DEFAULT_KEYS
-from barnabas.node.config.validation import CORDONED_KEY
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.node.coordinator.internal_topic import InternalTopic
 from barnabas.node.log.compaction.compactor import (

@@ -6,9 +6,13 @@ from barnabas.app.logins import Gates
 from barnabas.base.errors import ConfigError
 from barnabas.base.network import ListenerOptions
 from barnabas.node.config.listeners import ListenerConfig
-from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.node_config import (
+    PER_IP_KEY,
+    PER_IP_OVERRIDES_KEY,
+    NodeConfig,
+    parse_overrides,
+)
 from barnabas.node.config.tls import TlsSide, listening_tls
-from barnabas.node.config.validation import PER_IP_KEY, PER_IP_OVERRIDES_KEY, parse_overrides
 from barnabas.node.net.connection_quotas import (
     CONNECTIONS_KEY,
     CREATION_RATE_KEY,

@@ -79,10 +79,6 @@ SMALLER_FOR_A_REASON = {
 }
 """Modules of `src/barnabas` below that and their reasons, as above."""
 TYPE_CIRCLES = {
-    # The configuration is read by parts, each of which is given the whole.
-    ("node.config.oauth", "node.config.node_config"),
-    ("node.config.sasl", "node.config.node_config"),
-    ("node.config.validation", "node.config.node_config"),
     # Functions over a state: it calls them, they are given it.
     ("node.log.flusher", "node.log.log_state"),
     ("node.log.log_state", "node.log.remote_reads"),

@@ -1,50 +1,55 @@
-"""A node's configuration: typed, checked and complete.
+"""A node's configuration: typed, checked and complete. Here are the rules between keys.
 
-Source: KafkaConfig of Kafka 4.3.
+Source: KafkaConfig.validateValues, GroupCoordinatorConfig and ShareGroupConfig of Kafka 4.3.
 """
 
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import replace
-from functools import cached_property
-from typing import Any, cast
 
-from barnabas.base.config.definitions import HIDDEN, ConfigKey, Status
 from barnabas.base.errors import ConfigError
-from barnabas.node.config import removed, validation
-from barnabas.node.config.definitions import BROKER_KEYS, DYNAMIC_ONLY
-from barnabas.node.config.listeners import (
-    ANY_ADDRESS,
-    ListenerConfig,
-    listener_name_of,
-    parse_listeners,
-    parse_protocol_map,
+from barnabas.node.config.listeners import ANY_ADDRESS
+from barnabas.node.config.node_values import CORDONED_KEY, NodeValues
+from barnabas.node.config.sasl import check_sasl
+
+_HOST = re.compile(r"\[?[0-9a-zA-Z\-%._:]+\]?")
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+AUTHORIZER_KEY = "authorizer.class.name"
+SUPER_USERS_KEY = "super.users"
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+AUTHORIZERS = (STANDARD_AUTHORIZER, "StandardAuthorizer")
+"""The names of the one authorizer that there is."""
+DEDUPE_BUFFER_PER_THREAD_MIN_BYTES = 1024 * 1024
+SOCKET_BUFFERS = (
+    "socket.receive.buffer.bytes",
+    "socket.send.buffer.bytes",
+    "replica.socket.receive.buffer.bytes",
 )
+TIMEOUTS = (
+    "controller.socket.timeout.ms",
+    "socket.connection.setup.timeout.ms",
+    "socket.connection.setup.timeout.max.ms",
+)
+CODEC_IDS = range(5)
+_TIMES = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
+_STANDBY_REPLICAS = "num.standby.replicas"
+PER_IP_KEY = "max.connections.per.ip"
+PER_IP_OVERRIDES_KEY = "max.connections.per.ip.overrides"
+_LIMITED_GROUP_KEYS = {
+    "consumer": _TIMES,
+    "share": (
+        *_TIMES,
+        "delivery.count.limit",
+        "partition.max.record.locks",
+        "record.lock.duration.ms",
+    ),
+    "streams": (*_TIMES, _STANDBY_REPLICAS),
+}
+"""By kind of group: what a group may set for itself, within limits that the node sets."""
 
-PROTOCOL_MAP = "listener.security.protocol.map"
-LISTENER_KEY = re.compile(r"listener\.name\.([^.]+)\.(.+)")
-"""A key for a single listener: its name in lower case, and the key that holds there."""
-MECHANISM_KEY = re.compile(r"(plain|scram-sha-256|scram-sha-512|oauthbearer)\.(.+)")
-"""A key for a single SASL mechanism, of one listener or of all."""
-ALL_DIRECTORIES = "*"
-PLUGIN_PREFIXES = ("rlmm.config.", "rsm.config.")
 
-
-class NodeConfig:
-    """Values of every broker key.
-
-    `originals` are the texts that were set; `warnings` has one line for each set key that is
-    unknown or has no effect yet. Getters raise KeyError for a key that Kafka does not have.
-    """
-
-    def __init__(self, values: Mapping[str, str], dynamic: Collection[str] = ()) -> None:
-        """Use `from_properties`."""
-        self.originals: dict[str, str] = dict(values)
-        self._without_effect = DYNAMIC_ONLY.difference(dynamic)
-        self.warnings: list[str] = []
-        self._values: dict[str, Any] = {}
-        self._read()
+class NodeConfig(NodeValues):
+    """Values of every broker key that fit together."""
 
     @classmethod
     def from_properties(
@@ -55,261 +60,251 @@ class NodeConfig:
         Raises ConfigError at the first key that cannot be used.
         """
         config = cls(values, dynamic)
-        validation.validate(config)
+        _check(config)
         return config
 
     def with_dynamic(self, values: Mapping[str, str]) -> "NodeConfig":
         """This configuration with dynamic values on top. Raises ConfigError."""
         return NodeConfig.from_properties({**self.originals, **values}, values.keys())
 
-    def get(self, name: str) -> Any:
-        """The typed value of `name`; None where it is null."""
-        return self._values[name]
 
-    def get_int(self, name: str) -> int:
-        """The value of an INT, SHORT or LONG key that is not null."""
-        return cast(int, self._values[name])
+def _check(config: NodeValues) -> None:
+    """Raises ConfigError at the first broken rule."""
+    _check_node(config)
+    _check_log(config)
+    _check_cordoned(config)
+    _check_groups(config)
+    _check_replication(config)
+    _check_quorum(config)
+    _check_roles(config)
+    _check_broker_listeners(config)
+    _check_advertised_hosts(config)
+    check_sasl(config)
+    _check_connections(config)
+    _check_authorizer(config)
 
-    def get_float(self, name: str) -> float:
-        """The value of a DOUBLE key."""
-        return cast(float, self._values[name])
 
-    def get_bool(self, name: str) -> bool:
-        """The value of a BOOLEAN key."""
-        return cast(bool, self._values[name])
+def _check_node(config: NodeValues) -> None:
+    if config.get_int("broker.id") != config.get_int("node.id"):
+        raise ConfigError("broker.id", "must equal node.id where both are set")
+    roles = config.originals["process.roles"].split(",")
+    if len(roles) != len(config.process_roles):
+        raise ConfigError("process.roles", "lists a role twice")
+    if not config.log_dirs:
+        raise ConfigError("log.dirs", "at least one directory is needed")
+    if len(set(config.log_dirs)) != len(config.log_dirs):
+        raise ConfigError("log.dirs", "names a directory twice")
 
-    def get_str(self, name: str) -> str:
-        """The value of a STRING key that is not null."""
-        return cast(str, self._values[name])
 
-    def get_str_or_none(self, name: str) -> str | None:
-        """The value of a STRING, CLASS or PASSWORD key, or None."""
-        return cast(str | None, self._values[name])
+def _check_log(config: NodeValues) -> None:
+    for key in ("log.roll.ms",):
+        value = config.get(key)
+        if value is not None and value < 1:
+            raise ConfigError(key, "must be at least 1")
+    jitter_ms = config.get("log.roll.jitter.ms")
+    if jitter_ms is not None and jitter_ms < 0:
+        raise ConfigError("log.roll.jitter.ms", "must not be negative")
+    for key in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
+        if config.get(key) is not None:
+            if config.get(key) == 0:
+                raise ConfigError(key, "must be at least 1, or -1 for no limit")
+            break
+    buffer_bytes = config.get_int("log.cleaner.dedupe.buffer.size")
+    threads = max(config.get_int("log.cleaner.threads"), 1)
+    if buffer_bytes // threads <= DEDUPE_BUFFER_PER_THREAD_MIN_BYTES:
+        raise ConfigError("log.cleaner.dedupe.buffer.size", "needs more than 1 MiB per thread")
 
-    def get_list(self, name: str) -> list[str]:
-        """The value of a LIST key; empty where it is null."""
-        return cast(list[str], self._values[name] or [])
 
-    def shown(self, name: str) -> str | None:
-        """The text of a set key, with secrets hidden; None where it is not set."""
-        if name not in self.originals:
-            return None
-        return HIDDEN if is_secret(name) else self.originals[name]
+def _check_cordoned(config: NodeValues) -> None:
+    """Only what is one of this node's directories can be cordoned (KIP-1066)."""
+    key = CORDONED_KEY
+    cordoned = config.get_list(key)
+    if "*" in cordoned:
+        if len(cordoned) > 1:
+            raise ConfigError(key, "must not contain other values beside *")
+        return
+    unknown = [path for path in cordoned if os.path.abspath(path) not in config.log_dirs]
+    if unknown:
+        raise ConfigError(key, f"{', '.join(unknown)} is not in log.dirs")
 
-    def __repr__(self) -> str:
-        shown = {name: self.shown(name) for name in self.originals}
-        return f"NodeConfig({shown})"
 
-    @cached_property
-    def node_id(self) -> int:
-        """node.id, or broker.id where only that is set."""
-        return self.get_int("node.id")
+def _check_groups(config: NodeValues) -> None:
+    for key in (
+        "offsets.topic.compression.codec",
+        "share.coordinator.state.topic.compression.codec",
+    ):
+        if config.get_int(key) not in CODEC_IDS:
+            raise ConfigError(key, "is not a codec id: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd")
+    if "classic" not in config.get_list("group.coordinator.rebalance.protocols"):
+        raise ConfigError("group.coordinator.rebalance.protocols", "must contain classic")
+    for kind, limited in _LIMITED_GROUP_KEYS.items():
+        for name in limited:
+            _check_limits(config, kind, name)
+        heartbeat_key = f"group.{kind}.heartbeat.interval.ms"
+        session_key = f"group.{kind}.session.timeout.ms"
+        if config.get_int(heartbeat_key) >= config.get_int(session_key):
+            raise ConfigError(heartbeat_key, f"must be below {session_key}")
+    if len(config.get_list("group.share.assignors")) != 1:
+        raise ConfigError("group.share.assignors", "must name exactly one assignor")
+    if config.get_int("group.share.max.share.sessions") < config.get_int("group.share.max.size"):
+        raise ConfigError(
+            "group.share.max.share.sessions", "must not be below group.share.max.size"
+        )
 
-    @cached_property
-    def process_roles(self) -> frozenset[str]:
-        """`broker`, `controller` or both."""
-        return frozenset(self.get_list("process.roles"))
 
-    @cached_property
-    def controller_listener_names(self) -> list[str]:
-        """Upper-case names of the controller's listeners, in their order."""
-        return [name.upper() for name in self.get_list("controller.listener.names")]
+def _check_limits(config: NodeValues, kind: str, name: str) -> None:
+    """The defaults of a kind of group are within the limits for single groups."""
+    key = f"group.{kind}.{name}"
+    low_key = f"group.{kind}.min.{name}"
+    high_key = f"group.{kind}.max.{name.removeprefix('num.')}"
+    if name != _STANDBY_REPLICAS and config.get_int(key) < config.get_int(low_key):
+        raise ConfigError(key, f"must not be below {low_key}")
+    if config.get_int(key) > config.get_int(high_key):
+        raise ConfigError(key, f"must not be above {high_key}")
 
-    @cached_property
-    def protocol_map(self) -> dict[str, str]:
-        """Security protocol by listener name.
 
-        Controller listeners are PLAINTEXT by default as long as the map is not set and no
-        listener asks for TLS or SASL.
-        """
-        protocols = parse_protocol_map(PROTOCOL_MAP, self.get_str(PROTOCOL_MAP))
-        if PROTOCOL_MAP in self.originals:
-            return protocols
-        names = [listener_name_of(entry) for entry in self.get_list("listeners")]
-        secure = {"SSL", "SASL_SSL", "SASL_PLAINTEXT"}
-        if secure.isdisjoint(names) and secure.isdisjoint(self.controller_listener_names):
-            for name in self.controller_listener_names:
-                protocols[name] = "PLAINTEXT"
-        return protocols
+def _check_replication(config: NodeValues) -> None:
+    wait_ms = config.get_int("replica.fetch.wait.max.ms")
+    if wait_ms > config.get_int("replica.socket.timeout.ms"):
+        raise ConfigError(
+            "replica.socket.timeout.ms", "must not be below replica.fetch.wait.max.ms"
+        )
+    if wait_ms > config.get_int("replica.lag.time.max.ms"):
+        raise ConfigError("replica.lag.time.max.ms", "must not be below replica.fetch.wait.max.ms")
+    if config.get_str_or_none("replica.selector.class") not in (None, "", RACK_AWARE_SELECTOR):
+        raise ConfigError(
+            "replica.selector.class",
+            f"{RACK_AWARE_SELECTOR} is known; other Java classes cannot be loaded here",
+        )
 
-    @cached_property
-    def listeners(self) -> list[ListenerConfig]:
-        """The listeners to bind, including those of controllers."""
-        entries = self.get_list("listeners")
-        return parse_listeners("listeners", entries, self.protocol_map, distinct_ports=True)
 
-    @cached_property
-    def broker_listeners(self) -> list[ListenerConfig]:
-        """Those of `listeners` for clients and other brokers."""
-        return [each for each in self.listeners if each.name not in self.controller_listener_names]
+def _check_quorum(config: NodeValues) -> None:
+    voters = _voter_ids(config)
+    if not voters and not config.get_list("controller.quorum.bootstrap.servers"):
+        raise ConfigError(
+            "controller.quorum.bootstrap.servers",
+            "this or controller.quorum.voters must name the controllers",
+        )
+    roles = config.process_roles
+    if "controller" in roles and voters and config.node_id not in voters:
+        raise ConfigError("controller.quorum.voters", f"must contain this node ({config.node_id})")
+    if roles == {"broker"} and config.node_id in voters:
+        raise ConfigError(
+            "controller.quorum.voters",
+            f"holds this node ({config.node_id}), whose process.roles is broker alone",
+        )
 
-    @cached_property
-    def controller_listeners(self) -> list[ListenerConfig]:
-        """Those of `listeners` for the quorum, brokers and administrators' tools."""
-        return [each for each in self.listeners if each.name in self.controller_listener_names]
 
-    @cached_property
-    def advertised_listeners(self) -> list[ListenerConfig]:
-        """The listeners that brokers report to clients, without those of controllers.
+def _voter_ids(config: NodeValues) -> set[int]:
+    return {int(entry.partition("@")[0]) for entry in config.get_list("controller.quorum.voters")}
 
-        An empty host stands for this machine's name, which the node fills in.
-        """
-        return [
-            listener
-            for listener in self.all_advertised_listeners
-            if listener.name not in self.controller_listener_names
-        ]
 
-    @cached_property
-    def all_advertised_listeners(self) -> list[ListenerConfig]:
-        """advertised.listeners, or listeners where it is not set."""
-        entries = self.get("advertised.listeners")
-        if entries is None:
-            return self.listeners
-        key = "advertised.listeners"
-        return parse_listeners(key, entries, self.protocol_map, distinct_ports=False)
+def _check_roles(config: NodeValues) -> None:
+    key = "controller.listener.names"
+    names = config.controller_listener_names
+    if not names:
+        raise ConfigError(key, "must name at least one listener")
+    bound = [listener.name for listener in config.listeners]
+    if config.process_roles == {"broker"}:
+        if set(names) & set(bound):
+            raise ConfigError(key, "a broker without the controller role cannot bind these")
+        for name in names:
+            if name not in config.protocol_map:
+                raise ConfigError(
+                    "listener.security.protocol.map", f"has no protocol for listener {name!r}"
+                )
+        return
+    missing = [name for name in names if name not in bound]
+    if missing:
+        raise ConfigError(key, f"{', '.join(missing)} is not in listeners")
+    if config.process_roles == {"controller"} and set(bound) - set(names):
+        raise ConfigError(
+            "listeners", "a controller without the broker role binds controller listeners only"
+        )
 
-    @cached_property
-    def advertised_controller_listeners(self) -> list[ListenerConfig]:
-        """Controller listeners by their advertised address, or their bound one.
 
-        An empty host stands for this machine's name.
-        """
-        advertised = {listener.name: listener for listener in self.all_advertised_listeners}
-        bound = {listener.name: listener for listener in self.listeners}
-        if self.get("advertised.listeners") is None:
-            advertised = {}
-        for name, listener in bound.items():
-            if listener.host == ANY_ADDRESS:
-                bound[name] = replace(listener, host="")
-        listeners = {**bound, **advertised}
-        return [listeners[name] for name in self.controller_listener_names if name in listeners]
+def _check_broker_listeners(config: NodeValues) -> None:
+    name_key = "inter.broker.listener.name"
+    originals = config.originals
+    if name_key in originals and "security.inter.broker.protocol" in originals:
+        raise ConfigError(name_key, "cannot be set together with security.inter.broker.protocol")
+    inter_broker = config.inter_broker_listener_name
+    if inter_broker not in config.protocol_map:
+        raise ConfigError(name_key, f"listener {inter_broker!r} has no security protocol")
+    if "broker" not in config.process_roles:
+        return
+    advertised = {listener.name for listener in config.advertised_listeners}
+    if not advertised:
+        raise ConfigError("advertised.listeners", "there is no listener for clients")
+    if inter_broker not in advertised:
+        choice = ", ".join(sorted(advertised))
+        raise ConfigError(
+            name_key, f"listener {inter_broker!r} is not advertised; choose from {choice}"
+        )
+    unbound = advertised - {listener.name for listener in config.listeners}
+    if unbound:
+        raise ConfigError(
+            "advertised.listeners", f"{', '.join(sorted(unbound))} is not in listeners"
+        )
 
-    @cached_property
-    def inter_broker_listener_name(self) -> str:
-        """The listener over which brokers reach each other."""
-        name = self.get_str_or_none("inter.broker.listener.name")
-        if name is None:
-            return self.get_str("security.inter.broker.protocol")
-        return name.upper()
 
-    @cached_property
-    def log_dirs(self) -> list[str]:
-        """Data directories. Relative paths count from the working directory, as in Kafka."""
-        return [*map(os.path.abspath, self.get_list("log.dirs") or self.get_list("log.dir"))]
-
-    @cached_property
-    def cordoned_log_dirs(self) -> list[str]:
-        """Those of `log_dirs` that get no new replicas, in their order (KIP-1066)."""
-        cordoned = self.get_list(validation.CORDONED_KEY)
-        if ALL_DIRECTORIES in cordoned:
-            return self.log_dirs
-        wanted = {*map(os.path.abspath, cordoned)}
-        return [path for path in self.log_dirs if path in wanted]
-
-    @cached_property
-    def metadata_log_dir(self) -> str:
-        """Directory that holds the metadata log."""
-        path = self.get_str_or_none("metadata.log.dir")
-        return os.path.abspath(path) if path else self.log_dirs[0]
-
-    def listener_value(self, listener_name: str, name: str) -> Any:
-        """The value of `name` for one listener: its own, or the common one."""
-        own = f"listener.name.{listener_name.lower()}.{name}"
-        return self._values[own] if own in self._values else self._values[name]
-
-    def values_of(self, names: Collection[str]) -> dict[str, Any]:
-        """The typed values of some keys, by name, with those that single listeners have."""
-        values = {name: self._values[name] for name in names}
-        for name, value in self._values.items():
-            match = LISTENER_KEY.fullmatch(name)
-            if match and match[2] in names:
-                values[name] = value
-        for name, text in self.originals.items():
-            match = LISTENER_KEY.fullmatch(name)
-            own = MECHANISM_KEY.fullmatch(match[2] if match else name)
-            if own and own[2] in names:
-                values[name] = text
-        return values
-
-    def _read(self) -> None:
-        given = _with_synonyms(self.originals)
-        for name, text in self.originals.items():
-            self._note(name, text)
-        for key in BROKER_KEYS.values():
-            value = _value(key, given.get(key.name))
-            self._values[key.name] = key.default if key.name in self._without_effect else value
-        for name, text in given.items():
-            match = LISTENER_KEY.fullmatch(name)
-            if match and match[2] in BROKER_KEYS:
-                self._values[name] = BROKER_KEYS[match[2]].parse(text)
-
-    def _note(self, name: str, text: str) -> None:
-        """Refuse, warn or accept one key that was set."""
-        match = LISTENER_KEY.fullmatch(name)
-        base = match[2] if match else name
-        key = BROKER_KEYS.get(base)
-        if key is None and (match or MECHANISM_KEY.fullmatch(name)):
-            key = next((k for k in BROKER_KEYS.values() if base.endswith("." + k.name)), None)
-        if key is None:
-            self._note_unknown(name)
-            return
-        if text.strip() == (key.default_text or ""):
-            return
-        if key.status is Status.NEVER:
-            raise ConfigError(name, f"is not supported. {key.doc}")
-        if key.status is Status.REFUSED:
-            raise ConfigError(name, f"is not supported yet, and is unsafe to ignore. {key.doc}")
-        if key.status is Status.PLANNED:
-            self.warnings.append(f"{name} is not supported yet and has no effect")
-        if base == "sasl.jaas.config":
-            self.warnings.append(
-                f"{name} has no effect: it needs a listener and a mechanism in front, as in "
-                f"listener.name.internal.plain.{base}"
+def _check_advertised_hosts(config: NodeValues) -> None:
+    for listener in (*config.advertised_listeners, *config.advertised_controller_listeners):
+        if listener.host == ANY_ADDRESS:
+            raise ConfigError(
+                "advertised.listeners",
+                f"{listener}: {ANY_ADDRESS} is not an address that a client can connect to; set an "
+                "address that clients reach",
             )
 
-    def _note_unknown(self, name: str) -> None:
-        reason = removed.refusal(name)
-        if reason:
-            raise ConfigError(name, reason)
-        if name in removed.IGNORED:
-            self.warnings.append(f"{name} is ignored: {removed.IGNORED[name]}")
-        elif not name.startswith(PLUGIN_PREFIXES):
-            import difflib  # rarely needed
 
-            close = difflib.get_close_matches(name, BROKER_KEYS, n=1, cutoff=0.8)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            self.warnings.append(f"{name} is not a key of Kafka 4.3 and is ignored{hint}")
-
-
-def is_secret(name: str) -> bool:
-    """Whether the values of a broker key must never be shown; unknown keys count as secret."""
-    key = BROKER_KEYS.get(name)
-    if key is None:
-        match = LISTENER_KEY.fullmatch(name)
-        return match is None or _ends_in_secret(match[2])
-    return key.is_secret
+def _check_connections(config: NodeValues) -> None:
+    queued_bytes = config.get_int("queued.max.request.bytes")
+    if 0 < queued_bytes < config.get_int("socket.request.max.bytes"):
+        raise ConfigError("queued.max.request.bytes", "must not be below socket.request.max.bytes")
+    for key in SOCKET_BUFFERS:
+        if config.get_int(key) < 1 and config.get_int(key) != -1:
+            raise ConfigError(key, "must be above 0, or -1 for the system's choice")
+    for key in TIMEOUTS:
+        if config.get_int(key) < 1:
+            raise ConfigError(key, "must be above 0, or no other node could be reached")
+    overrides = parse_overrides(config.get_str(PER_IP_OVERRIDES_KEY))
+    if config.get_int(PER_IP_KEY) == 0 and not overrides:
+        raise ConfigError(PER_IP_KEY, f"may be 0 only with {PER_IP_OVERRIDES_KEY}")
+    idle_ms = config.get_int("connections.max.idle.ms")
+    if 0 <= idle_ms <= config.get_int("connection.failed.authentication.delay.ms"):
+        raise ConfigError(
+            "connections.max.idle.ms", "must exceed connection.failed.authentication.delay.ms"
+        )
 
 
-def _ends_in_secret(name: str) -> bool:
-    key = BROKER_KEYS.get(name)
-    if key is not None:
-        return key.is_secret
-    return any(k.is_secret and name.endswith("." + k.name) for k in BROKER_KEYS.values())
+def parse_overrides(text: str) -> dict[str, int]:
+    """max.connections.per.ip.overrides as counts by host. Raises ConfigError."""
+    key = PER_IP_OVERRIDES_KEY
+    overrides: dict[str, int] = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        host, colon, count = pair.rpartition(":")
+        if not colon or not host or not count.strip().isdecimal():
+            raise ConfigError(key, f"{pair!r} is not host:count")
+        if not _HOST.fullmatch(host.strip()):
+            raise ConfigError(key, f"{host.strip()!r} is not a host")
+        overrides[host.strip()] = int(count)
+    return overrides
 
 
-def _with_synonyms(originals: Mapping[str, str]) -> dict[str, str]:
-    given = dict(originals)
-    if "node.id" in given:
-        given.setdefault("broker.id", given["node.id"])
-    elif "broker.id" in given:
-        given["node.id"] = given["broker.id"]
-    return given
+def _check_authorizer(config: NodeValues) -> None:
+    name = config.get_str(AUTHORIZER_KEY).strip()
+    if name and name not in AUTHORIZERS:
+        raise ConfigError(
+            AUTHORIZER_KEY, f"Java classes cannot be loaded here; use {STANDARD_AUTHORIZER}"
+        )
+    parse_super_users(config.get_str(SUPER_USERS_KEY))
 
 
-def _value(key: ConfigKey, text: str | None) -> Any:
-    if text is not None:
-        return key.parse(text)
-    if key.required:
-        raise ConfigError(key.name, f"must be set. {key.doc}")
-    return key.default
+def parse_super_users(text: str) -> frozenset[str]:
+    """The principals of super.users, as texts. Raises ConfigError."""
+    users = frozenset(filter(None, (part.strip() for part in text.split(";"))))
+    for user in users:
+        if ":" not in user:
+            raise ConfigError(SUPER_USERS_KEY, f"{user!r} is not kind:name, such as User:admin")
+    return users

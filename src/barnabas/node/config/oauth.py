@@ -9,13 +9,10 @@ Source: KIP-255, KIP-768, KIP-1139, KIP-1258; SaslConfigs of Kafka 4.3.
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from barnabas.base.errors import ConfigError
-
-if TYPE_CHECKING:
-    from barnabas.node.config.node_config import NodeConfig
 
 MECHANISM: Final = "OAUTHBEARER"
 _PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer"
@@ -66,9 +63,9 @@ keys is dynamic.
 """
 
 
-def check_classes(config: "NodeConfig") -> None:
+def check_classes(originals: Mapping[str, str]) -> None:
     """Raises ConfigError for a class that has no counterpart here."""
-    for name, value in config.originals.items():
+    for name, value in originals.items():
         for key, known in CLASSES.items():
             is_named = name == key or name.endswith("." + key)
             if is_named and value.strip() and value.strip() not in known:

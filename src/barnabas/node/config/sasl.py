@@ -7,15 +7,13 @@ names in lower case). Source: KafkaConfig, JaasContext and SaslConfigs of Kafka 
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from barnabas.base.errors import ConfigError
 from barnabas.base.jaas import JaasError, login_modules
 from barnabas.node.config import oauth
 from barnabas.node.config.definitions import BROKER_KEYS
-
-if TYPE_CHECKING:
-    from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.node_values import NodeValues
 
 SASL_PROTOCOLS: Final = ("SASL_PLAINTEXT", "SASL_SSL")
 ENABLED_KEY = "sasl.enabled.mechanisms"
@@ -34,18 +32,18 @@ PASSWORD_MECHANISMS: Final = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512
 """Those in which a node logs in with `username` and `password`."""
 
 
-def uses_sasl(config: "NodeConfig", listener_name: str) -> bool:
+def uses_sasl(config: NodeValues, listener_name: str) -> bool:
     """Return whether clients of a listener log in by SASL."""
     return config.protocol_map.get(listener_name) in SASL_PROTOCOLS
 
 
-def enabled_mechanisms(config: "NodeConfig", listener_name: str) -> list[str]:
+def enabled_mechanisms(config: NodeValues, listener_name: str) -> list[str]:
     """The mechanisms of a listener's clients, in the order given."""
     mechanisms: list[str] = config.listener_value(listener_name, ENABLED_KEY) or []
     return mechanisms
 
 
-def mechanism_value(config: "NodeConfig", listener_name: str, mechanism: str, key: str) -> Any:
+def mechanism_value(config: NodeValues, listener_name: str, mechanism: str, key: str) -> Any:
     """The value of `key` for one mechanism of a listener: its own, or the listener's."""
     text = _own_text(config, listener_name, mechanism, key)
     if text is not None:
@@ -58,7 +56,7 @@ def jaas_key(listener_name: str, mechanism: str) -> str:
     return f"listener.name.{listener_name.lower()}.{mechanism.lower()}.{JAAS_KEY}"
 
 
-def jaas_options(config: "NodeConfig", listener_name: str, mechanism: str) -> dict[str, str] | None:
+def jaas_options(config: NodeValues, listener_name: str, mechanism: str) -> dict[str, str] | None:
     """The options of a mechanism's login module on a listener; None if none is set.
 
     Raises ConfigError.
@@ -81,7 +79,7 @@ def jaas_options(config: "NodeConfig", listener_name: str, mechanism: str) -> di
     return modules[0].options
 
 
-def asks_signed_tokens(config: "NodeConfig", listener_name: str) -> bool:
+def asks_signed_tokens(config: NodeValues, listener_name: str) -> bool:
     """Whether OAUTHBEARER tokens that a listener takes must be signed. Raises ConfigError."""
     mechanism = oauth.MECHANISM
     return oauth.checks_signatures(
@@ -91,7 +89,7 @@ def asks_signed_tokens(config: "NodeConfig", listener_name: str) -> bool:
     )
 
 
-def _own_text(config: "NodeConfig", listener_name: str, mechanism: str, key: str) -> str | None:
+def _own_text(config: NodeValues, listener_name: str, mechanism: str, key: str) -> str | None:
     own = f"{mechanism.lower()}.{key}"
     originals: Mapping[str, str] = config.originals
     return originals.get(f"listener.name.{listener_name.lower()}.{own}", originals.get(own))
@@ -100,9 +98,9 @@ def _own_text(config: "NodeConfig", listener_name: str, mechanism: str, key: str
 # -- validation
 
 
-def check_sasl(config: "NodeConfig") -> None:
+def check_sasl(config: NodeValues) -> None:
     """Raises ConfigError where a listener's clients, or this node, could not log in."""
-    oauth.check_classes(config)
+    oauth.check_classes(config.originals)
     for listener in config.listeners:
         if uses_sasl(config, listener.name):
             _check_listener(config, listener.name)
@@ -121,7 +119,7 @@ def check_sasl(config: "NodeConfig") -> None:
             _check_own_login(config, name, CONTROLLER_KEY, config.get_str(CONTROLLER_KEY))
 
 
-def _check_listener(config: "NodeConfig", listener_name: str) -> None:
+def _check_listener(config: NodeValues, listener_name: str) -> None:
     mechanisms = enabled_mechanisms(config, listener_name)
     if not mechanisms:
         raise ConfigError(ENABLED_KEY, f"listener {listener_name} has no mechanism")
@@ -146,7 +144,7 @@ def _check_listener(config: "NodeConfig", listener_name: str) -> None:
             )
 
 
-def _check_own_login(config: "NodeConfig", listener_name: str, key: str, mechanism: str) -> None:
+def _check_own_login(config: NodeValues, listener_name: str, key: str, mechanism: str) -> None:
     _check_mechanism(key, mechanism, f"connections to listener {listener_name}")
     if mechanism not in PASSWORD_MECHANISMS:
         return
@@ -173,7 +171,7 @@ def _check_mechanism(key: str, mechanism: str, where: str) -> None:
         )
 
 
-def _misplaced(config: "NodeConfig") -> str:
+def _misplaced(config: NodeValues) -> str:
     """Said where a line is missed, and there is one that holds nowhere, as in Kafka."""
     for name in config.originals:
         if name == JAAS_KEY or re.fullmatch(rf"listener\.name\.[^.]+\.{JAAS_KEY}", name):

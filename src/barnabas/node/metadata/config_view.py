@@ -20,7 +20,7 @@ from barnabas.node.config.definitions import (
     GROUP_KEYS,
     TOPIC_KEYS,
 )
-from barnabas.node.config.node_config import LISTENER_KEY, is_secret
+from barnabas.node.config.node_values import LISTENER_KEY, is_secret
 from barnabas.node.config.topic import BROKER_SYNONYMS
 from barnabas.node.metadata.effective_config import EffectiveConfig
 from barnabas.node.metadata.image import ConfigResourceType, ConfigsImage

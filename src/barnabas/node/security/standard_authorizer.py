@@ -15,8 +15,12 @@ from dataclasses import dataclass
 from logging import DEBUG
 from typing import Final, Self
 
-from barnabas.node.config.node_config import NodeConfig
-from barnabas.node.config.validation import AUTHORIZER_KEY, SUPER_USERS_KEY, parse_super_users
+from barnabas.node.config.node_config import (
+    AUTHORIZER_KEY,
+    SUPER_USERS_KEY,
+    NodeConfig,
+    parse_super_users,
+)
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.replay import ImageDelta
 from barnabas.node.security.acl_index import Acl, AclIndex

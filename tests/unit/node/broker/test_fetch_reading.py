@@ -9,7 +9,7 @@ from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.fetch.codec import FetchAnswer
 from barnabas.node.broker.fetch.reading import Reader
 from barnabas.node.broker.fetch.sessions import FetchSession, FetchTarget
-from barnabas.node.config.validation import RACK_AWARE_SELECTOR
+from barnabas.node.config.node_config import RACK_AWARE_SELECTOR
 from barnabas.node.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.replica_context import ReplicaContext

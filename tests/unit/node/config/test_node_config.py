@@ -7,7 +7,8 @@ from barnabas.base.config.properties import from_flags
 from barnabas.base.errors import ConfigError
 from barnabas.node.config.definitions import from_environment, key_of_variable
 from barnabas.node.config.listeners import ListenerConfig
-from barnabas.node.config.node_config import NodeConfig, is_secret
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.node_values import is_secret
 from barnabas.node.config.topic import topic_config_values, validate_topic_overrides
 
 COMBINED = {

@@ -15,8 +15,8 @@ from barnabas.base.errors import ConfigError
 from barnabas.node.broker.authorization import HasAuthorizer, may
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
+from barnabas.node.config.node_values import CORDONED_KEY
 from barnabas.node.config.tls_changes import check_tls_change
-from barnabas.node.config.validation import CORDONED_KEY
 from barnabas.node.metadata.controller.config_changes import changes_of
 from barnabas.node.metadata.controller.config_rules import config_key
 from barnabas.node.metadata.controller.decision import Failure

@@ -8,8 +8,7 @@ itself, or none else is. Only in-sync replicas that have the offset are consider
 from collections.abc import Mapping
 
 from barnabas.node.broker.fetch.codec import NO_REPLICA
-from barnabas.node.config.node_config import NodeConfig
-from barnabas.node.config.validation import RACK_AWARE_SELECTOR
+from barnabas.node.config.node_config import RACK_AWARE_SELECTOR, NodeConfig
 from barnabas.node.metadata.image import BrokerImage
 from barnabas.node.replication.partition import Partition
 

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.base.config.values import ConfigType
-from barnabas.node.config.validation import CORDONED_KEY
+from barnabas.node.config.node_values import CORDONED_KEY
 from barnabas.node.metadata.controller.config_rules import (
     check_config_values,
     check_exists,

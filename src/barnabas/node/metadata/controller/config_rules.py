@@ -15,7 +15,7 @@ from barnabas.node.config.definitions import (
     GROUP_KEYS,
     TOPIC_KEYS,
 )
-from barnabas.node.config.node_config import LISTENER_KEY
+from barnabas.node.config.node_values import LISTENER_KEY
 from barnabas.node.config.topic import validate_topic_overrides
 from barnabas.node.metadata.controller.decision import ControllerState, Failure
 from barnabas.node.metadata.image import ConfigResourceType
