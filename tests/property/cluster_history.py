@@ -19,12 +19,17 @@ from barnabas.node.metadata.controller.decision import ControllerState
 from barnabas.node.metadata.controller.elections import balance_leaders, elect_unclean_leaders
 from barnabas.node.metadata.controller.handlers import DECIDE
 from barnabas.node.metadata.effective_config import EffectiveConfig
-from barnabas.node.metadata.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
+from barnabas.node.metadata.image import (
+    NO_LEADER,
+    MetadataImage,
+    PartitionImage,
+    TopicImage,
+    TopicsIndex,
+)
 from barnabas.node.metadata.loader import ImageLoader, RecordBatch
 from barnabas.node.metadata.records import MetadataRecord, decode_record, encode_record
 from barnabas.node.metadata.registration import broker_registration, recovery_report
 from barnabas.node.metadata.snapshot import image_records
-from barnabas.node.metadata.topics_index import TopicsIndex
 from barnabas.protocol.features import FEATURES, METADATA_VERSION, MetadataVersion
 from barnabas.protocol.messages.configs import (
     AlterableConfig,

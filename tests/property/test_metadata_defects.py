@@ -12,7 +12,7 @@ from cluster_history import ClusterHistory
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from barnabas.node.metadata import merging, replay, topics_index
+from barnabas.node.metadata import image, merging, replay
 from barnabas.node.metadata.controller import (
     alter_partition,
     brokers,
@@ -116,7 +116,7 @@ def keeps_the_partition_epoch(patch: Patch) -> None:
 
 
 def index_forgets_nothing(patch: Patch) -> None:
-    patch.setattr(topics_index.TopicsIndex, "_forget", lambda *_: None)
+    patch.setattr(image.TopicsIndex, "_forget", lambda *_: None)
 
 
 def waits_though_allowed_to_lose(patch: Patch) -> None:

@@ -83,7 +83,6 @@ TYPE_CIRCLES = {
     ("node.log.flusher", "node.log.log_state"),
     ("node.log.log_state", "node.log.remote_reads"),
     ("node.log.segment", "node.log.plain_append"),
-    ("node.metadata.topics_index", "node.metadata.image"),
     ("node.replication.leadership", "node.replication.partition"),
     ("node.replication.replica_context", "node.replication.leadership"),
     ("node.replication.replica_context", "node.replication.partition"),

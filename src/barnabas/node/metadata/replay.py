@@ -17,6 +17,7 @@ from barnabas.node.metadata.image import (
     ConfigResourceType,
     ConfigsImage,
     ControllerImage,
+    IndexSlot,
     MetadataImage,
     PartitionImage,
     QuotaEntity,
@@ -31,7 +32,6 @@ from barnabas.node.metadata.merging import (
     read_listeners,
     read_ranges,
 )
-from barnabas.node.metadata.topics_index import IndexSlot
 from barnabas.protocol.messages import metadata_records as messages
 
 

@@ -19,10 +19,10 @@ from barnabas.node.metadata.image import (
     ConfigResourceType,
     MetadataImage,
     PartitionImage,
+    PartitionKey,
     TopicImage,
 )
 from barnabas.node.metadata.records import MetadataRecord
-from barnabas.node.metadata.topics_index import PartitionKey
 from barnabas.protocol.features import ELR_VERSION
 
 MIN_ISR = "min.insync.replicas"
