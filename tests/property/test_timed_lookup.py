@@ -11,12 +11,8 @@ from barnabas.node.log import timestamp_lookup
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.partition_log import PartitionLog
-from barnabas.node.log.timestamp_lookup import (
-    FoundOffset,
-    LookedUp,
-    find_by_timestamp,
-    find_max_timestamp,
-)
+from barnabas.node.log.results import FoundOffset, LookedUp
+from barnabas.node.log.timestamp_lookup import find_by_timestamp, find_max_timestamp
 from barnabas.node.log.turns import run_at_once
 from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,

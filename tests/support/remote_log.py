@@ -5,8 +5,7 @@ from collections.abc import Callable
 from barnabas.base.disk import FileRange
 from barnabas.node.log.index.txn_index import AbortedTransaction
 from barnabas.node.log.partition_log import PartitionLog
-from barnabas.node.log.remote_reads import DeferredRead, RemoteRead
-from barnabas.node.log.timestamp_lookup import LookedUp
+from barnabas.node.log.results import DeferredRead, LookedUp, RemoteRead
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.errors import ErrorCode
 from support.logs import LogBench

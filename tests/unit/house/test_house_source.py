@@ -79,10 +79,7 @@ SMALLER_FOR_A_REASON = {
 }
 """Modules of `src/barnabas` below that and their reasons, as above."""
 TYPE_CIRCLES = {
-    # Functions over a state: it calls them, they are given it.
-    ("node.log.flusher", "node.log.log_state"),
-    ("node.log.log_state", "node.log.remote_reads"),
-    ("node.log.segment", "node.log.plain_append"),
+    # A partition, its leadership, and the context of both.
     ("node.replication.leadership", "node.replication.partition"),
     ("node.replication.replica_context", "node.replication.leadership"),
     ("node.replication.replica_context", "node.replication.partition"),

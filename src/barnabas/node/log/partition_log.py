@@ -13,10 +13,10 @@ from barnabas.node.log.index.txn_index import AbortedTransaction, read_aborted
 from barnabas.node.log.log_state import LogState
 from barnabas.node.log.names import PARTITION_METADATA_FILE
 from barnabas.node.log.producers.entry import ProducerEntry
-from barnabas.node.log.reader import ReadResult, read_segments
-from barnabas.node.log.remote_reads import DeferredRead, RemoteReads
+from barnabas.node.log.reader import read_segments
+from barnabas.node.log.results import DeferredRead, LookedUp, ReadResult, RemoteReads
 from barnabas.node.log.timed_lookup import IsWanted, always, look_up
-from barnabas.node.log.timestamp_lookup import LookedUp, find_by_timestamp, find_max_timestamp
+from barnabas.node.log.timestamp_lookup import find_by_timestamp, find_max_timestamp
 from barnabas.node.log.validator import AppendOrigin
 from barnabas.node.loop.promise import Promise, then
 from barnabas.protocol.errors import ErrorCode

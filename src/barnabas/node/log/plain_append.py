@@ -16,14 +16,9 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from barnabas.base.checksum import crc32c
-from barnabas.node.log.config import LONG_MAX, LogConfig
 from barnabas.node.log.log_state import LogState
 from barnabas.node.log.producers.entry import ProducedBatch
-from barnabas.node.log.segment import (
-    RELATIVE_OFFSET_MAX,
-    Segment,
-    size_without_full_indexes,
-)
+from barnabas.node.log.segment import PlainLimits
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import (
     ATTRIBUTES_POSITION,
@@ -36,8 +31,6 @@ from barnabas.protocol.records.batch import (
     NO_TIMESTAMP,
     SEQUENCE_MAX,
     TRANSACTIONAL_MASK,
-    Codec,
-    TimestampType,
 )
 from barnabas.protocol.records.records import RECORDS_PER_BATCH_MAX, check_structure
 from barnabas.protocol.records.uniform import is_uniform
@@ -49,47 +42,6 @@ _unpack_header = HEADER.unpack_from
 _pack_overhead = Struct(">qii").pack_into
 _new_tuple = tuple.__new__
 NOT_APPENDED = -1
-
-
-class PlainLimits:
-    """The limits, from the topic's configuration, within which an append to a segment is plain."""
-
-    __slots__ = (
-        "attributes",
-        "batch_size_max_bytes",
-        "config",
-        "index_interval_bytes",
-        "keys_required",
-        "last_offset_max",
-        "segment_size_max_bytes",
-        "span_max_ms",
-        "timestamp_after_max_ms",
-    )
-
-    def __init__(self, config: LogConfig, segment: Segment, segment_ms: int) -> None:
-        self.config = config
-        codecs = tuple(Codec) if config.codec is None else (config.codec,)
-        is_open = (
-            config.timestamp_type is TimestampType.CREATE_TIME
-            and config.message_timestamp_before_max_ms == LONG_MAX
-        )
-        self.attributes = (
-            frozenset(int(codec) | flag for codec in codecs for flag in (0, TRANSACTIONAL_MASK))
-            if is_open
-            else frozenset()
-        )
-        """Those that no broker needs to change: everything but codec and transaction is unset."""
-        self.batch_size_max_bytes = min(config.max_message_bytes, config.segment_bytes)
-        self.keys_required = config.is_compacted
-        self.timestamp_after_max_ms = config.message_timestamp_after_max_ms
-        self.index_interval_bytes = config.index_interval_bytes
-        self.last_offset_max = segment.base_offset + RELATIVE_OFFSET_MAX
-        self.span_max_ms = segment_ms
-        """From the segment's first timestamp to a batch's greatest."""
-        self.segment_size_max_bytes = min(
-            config.segment_bytes,
-            size_without_full_indexes(config.index_entries_max, config.index_interval_bytes),
-        )
 
 
 def append_plain(  # noqa: C901  # one function, since each call costs as much as a check
@@ -294,7 +246,7 @@ def append_own(
 
 
 def _make_limits(log: LogState) -> PlainLimits:
-    limits = PlainLimits(log.config, log.active, segment_ms(log))
+    limits = PlainLimits(log.config, log.active.base_offset, segment_ms(log))
     log.active.plain_limits = limits
     return limits
 

@@ -10,6 +10,7 @@ import logging
 from barnabas.base.disk import Buffer, FileRange
 from barnabas.node.log.batch_walk import MisplacedBatchError, RangeEnd, walk_headers
 from barnabas.node.log.log_state import LogState
+from barnabas.node.log.results import ReadResult
 from barnabas.node.log.segment import Segment
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import CorruptBatchError
@@ -19,27 +20,6 @@ telemetry = logging.getLogger(__name__)
 HINTS_MAX = 8
 SMALL_READ_BYTES = 4096
 """Up to here one read into memory is cheaper than what a file range costs the sender."""
-
-
-class ReadResult:
-    """The result of a read: batches whose bytes follow each other in `parts`.
-
-    `next_offset` is the offset after the last of them, or the asked one if none exists.
-    """
-
-    __slots__ = ("error", "next_offset", "parts", "size_bytes")
-
-    def __init__(
-        self,
-        error: ErrorCode,
-        parts: list[Buffer | FileRange],
-        size_bytes: int,
-        next_offset: int,
-    ) -> None:
-        self.error = error
-        self.parts = parts
-        self.size_bytes = size_bytes
-        self.next_offset = next_offset
 
 
 def read_segments(

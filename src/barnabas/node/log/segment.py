@@ -9,7 +9,7 @@ opening a thousand logs should not read a thousand indexes. Source: Kafka's LogS
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
 from barnabas.base.disk import Buffer, DiskFile
 from barnabas.node.log.batch_walk import (
@@ -21,6 +21,7 @@ from barnabas.node.log.batch_walk import (
     walk_headers,
     walk_placed,
 )
+from barnabas.node.log.config import LONG_MAX, LogConfig
 from barnabas.node.log.errors import CorruptIndexError
 from barnabas.node.log.file_cache import FileCache
 from barnabas.node.log.segment_files import SegmentFiles
@@ -28,12 +29,12 @@ from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,
     LOG_OVERHEAD_BYTES,
     NO_TIMESTAMP,
+    TRANSACTIONAL_MASK,
     BatchHeader,
+    Codec,
     CorruptBatchError,
+    TimestampType,
 )
-
-if TYPE_CHECKING:
-    from barnabas.node.log.plain_append import PlainLimits
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
@@ -511,3 +512,44 @@ class Segment:
         except CorruptBatchError:
             pass  # known, and told
         return end, size_bytes
+
+
+class PlainLimits:
+    """The limits, from the topic's configuration, within which an append to a segment is plain."""
+
+    __slots__ = (
+        "attributes",
+        "batch_size_max_bytes",
+        "config",
+        "index_interval_bytes",
+        "keys_required",
+        "last_offset_max",
+        "segment_size_max_bytes",
+        "span_max_ms",
+        "timestamp_after_max_ms",
+    )
+
+    def __init__(self, config: LogConfig, base_offset: int, segment_ms: int) -> None:
+        self.config = config
+        codecs = tuple(Codec) if config.codec is None else (config.codec,)
+        is_open = (
+            config.timestamp_type is TimestampType.CREATE_TIME
+            and config.message_timestamp_before_max_ms == LONG_MAX
+        )
+        self.attributes = (
+            frozenset(int(codec) | flag for codec in codecs for flag in (0, TRANSACTIONAL_MASK))
+            if is_open
+            else frozenset()
+        )
+        """Those that no broker needs to change: everything but codec and transaction is unset."""
+        self.batch_size_max_bytes = min(config.max_message_bytes, config.segment_bytes)
+        self.keys_required = config.is_compacted
+        self.timestamp_after_max_ms = config.message_timestamp_after_max_ms
+        self.index_interval_bytes = config.index_interval_bytes
+        self.last_offset_max = base_offset + RELATIVE_OFFSET_MAX
+        self.span_max_ms = segment_ms
+        """From the segment's first timestamp to a batch's greatest."""
+        self.segment_size_max_bytes = min(
+            config.segment_bytes,
+            size_without_full_indexes(config.index_entries_max, config.index_interval_bytes),
+        )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.log_state import LogState
-from barnabas.node.log.timestamp_lookup import FoundOffset, LookedUp
+from barnabas.node.log.results import FoundOffset, LookedUp
 from barnabas.node.log.turns import Begun, Steps
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.errors import ErrorCode

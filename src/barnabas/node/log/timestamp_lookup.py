@@ -14,9 +14,10 @@ from typing import Final, NamedTuple
 from barnabas.node.log.batch_walk import read_batch
 from barnabas.node.log.errors import CorruptIndexError
 from barnabas.node.log.log_state import LogState
+from barnabas.node.log.results import FoundOffset
 from barnabas.node.log.segment import Segment
 from barnabas.node.log.turns import Steps
-from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,
     NO_TIMESTAMP,
@@ -44,19 +45,6 @@ RECORD_COST_BYTES: Final = 32
 HEADER_COST_BYTES: Final = 64
 
 telemetry = logging.getLogger(__name__)
-
-
-class FoundOffset(NamedTuple):
-    """A record: its timestamp (ms), its offset, and the epoch of the leader that took it."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int
-
-
-LookedUp = FoundOffset | ErrorCode | None
-"""The result of a look-up: a record, None if none exists, or the error that prevents an answer.
-"""
 
 
 class _ReplacedError(Exception):

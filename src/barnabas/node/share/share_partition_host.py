@@ -22,8 +22,7 @@ from barnabas.node.coordinator.share.persister import Persister, ShareStateError
 from barnabas.node.coordinator.share.state import SharePartitionKey
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.index.txn_index import AbortedTransaction
-from barnabas.node.log.reader import ReadResult
-from barnabas.node.log.remote_reads import DeferredRead
+from barnabas.node.log.results import DeferredRead, ReadResult
 from barnabas.node.loop.promise import Promise
 from barnabas.node.replication.partition import Partition
 from barnabas.node.share.core.acquiring import Acquisition, without_aborted

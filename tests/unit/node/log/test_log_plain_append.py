@@ -11,7 +11,7 @@ from barnabas.node.log.appending import AppendResult
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.log_state import LogState
 from barnabas.node.log.partition_log import PartitionLog
-from barnabas.node.log.plain_append import PlainLimits
+from barnabas.node.log.segment import PlainLimits
 from barnabas.node.log.validator import AppendOrigin
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import Codec, set_crc

@@ -4,8 +4,7 @@ import pytest
 
 from barnabas.base.disk import FileRange
 from barnabas.node.log.config import LogConfig
-from barnabas.node.log.reader import ReadResult
-from barnabas.node.log.remote_reads import DeferredRead
+from barnabas.node.log.results import DeferredRead, ReadResult
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import Codec, read_header
 from support.logs import NOW_MS, LogBench, make_batch, read_values

@@ -2,9 +2,7 @@
 
 import pytest
 
-from barnabas.node.log.reader import ReadResult
-from barnabas.node.log.remote_reads import DeferredRead
-from barnabas.node.log.timestamp_lookup import FoundOffset
+from barnabas.node.log.results import DeferredRead, FoundOffset, ReadResult
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.errors import ErrorCode
 from support.logs import LOG_DIR, LogBench

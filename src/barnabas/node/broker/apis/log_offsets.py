@@ -20,7 +20,7 @@ from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.in_parts import Each
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.log.errors import LogDirFailure
-from barnabas.node.log.timestamp_lookup import LookedUp
+from barnabas.node.log.results import LookedUp
 from barnabas.node.loop.promise import Promise, flat, then
 from barnabas.node.replication.partition import Partition
 from barnabas.protocol.acls import Operation, ResourceType

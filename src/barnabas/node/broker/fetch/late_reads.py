@@ -1,8 +1,7 @@
 """Late reads: those of a fetch that its logs answer later, because the records are remote."""
 
 from barnabas.node.broker.fetch.sessions import FetchTarget, WaitingFetch
-from barnabas.node.log.reader import ReadResult
-from barnabas.node.log.remote_reads import DeferredRead, RemoteRead
+from barnabas.node.log.results import DeferredRead, ReadResult, RemoteRead
 from barnabas.protocol.errors import ErrorCode
 
 WAIT_MIN_MS = 500

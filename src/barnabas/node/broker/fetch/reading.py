@@ -23,8 +23,7 @@ from barnabas.node.broker.grants import Grants
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.partition_log import PartitionLog
-from barnabas.node.log.reader import ReadResult
-from barnabas.node.log.remote_reads import DeferredRead, RemoteRead
+from barnabas.node.log.results import DeferredRead, ReadResult, RemoteRead
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.traffic import EXPECTED_OF_FETCH
 from barnabas.protocol.errors import ErrorCode

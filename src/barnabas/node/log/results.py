@@ -1,4 +1,4 @@
-"""Reads of what is no longer on this node's disks: they are answered later.
+"""Results of reads and look-ups: at once, or later for what is no longer on this node's disks.
 
 A log whose oldest segments have gone to a bucket has `remote`, which reads them. It answers at once
 with a promise, which it settles from the event loop when the records have arrived or the read has
@@ -8,14 +8,46 @@ Nothing here fetches anything: a storage tier implements `RemoteReads`. Source: 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from barnabas.base.disk import Buffer, FileRange
 from barnabas.node.log.index.txn_index import AbortedTransaction
-from barnabas.node.log.reader import ReadResult
-from barnabas.node.log.timestamp_lookup import LookedUp
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.errors import ErrorCode
+
+
+class ReadResult:
+    """The result of a read: batches whose bytes follow each other in `parts`.
+
+    `next_offset` is the offset after the last of them, or the asked one if none exists.
+    """
+
+    __slots__ = ("error", "next_offset", "parts", "size_bytes")
+
+    def __init__(
+        self,
+        error: ErrorCode,
+        parts: list[Buffer | FileRange],
+        size_bytes: int,
+        next_offset: int,
+    ) -> None:
+        self.error = error
+        self.parts = parts
+        self.size_bytes = size_bytes
+        self.next_offset = next_offset
+
+
+class FoundOffset(NamedTuple):
+    """A record: its timestamp (ms), its offset, and the epoch of the leader that took it."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+LookedUp = FoundOffset | ErrorCode | None
+"""The result of a look-up: a record, None if none exists, or the error that prevents an answer.
+"""
 
 
 class RemoteRead(ReadResult):
