@@ -15,8 +15,13 @@ from barnabas.node.log.names import PARTITION_METADATA_FILE
 from barnabas.node.log.producers.entry import ProducerEntry
 from barnabas.node.log.reader import read_segments
 from barnabas.node.log.results import DeferredRead, LookedUp, ReadResult, RemoteReads
-from barnabas.node.log.timed_lookup import IsWanted, always, look_up
-from barnabas.node.log.timestamp_lookup import find_by_timestamp, find_max_timestamp
+from barnabas.node.log.timestamp_lookup import (
+    IsWanted,
+    always,
+    find_by_timestamp,
+    find_max_timestamp,
+    look_up,
+)
 from barnabas.node.log.validator import AppendOrigin
 from barnabas.node.loop.promise import Promise, then
 from barnabas.protocol.errors import ErrorCode

@@ -4,20 +4,24 @@ The time index gives a place from which on to look; batches there are skipped by
 timestamp in their header, and those that reach far enough are looked through. A batch of a few
 kilobytes may decompress to 128 MB, and headers may lie, so a look-up is a generator of steps.
 Between two of them the log may change: no file is held over a pause, and segments that were
-replaced or truncated during a pause are read again. Source: Kafka's
+replaced or truncated during a pause are read again. Small look-ups end at once, others later, in
+the node's turns. Source: Kafka's
 UnifiedLog.fetchOffsetByTimestamp; KIP-33, 79, 734.
 """
 
+import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from barnabas.node.log.batch_walk import read_batch
-from barnabas.node.log.errors import CorruptIndexError
+from barnabas.node.log.errors import CorruptIndexError, LogDirFailure
 from barnabas.node.log.log_state import LogState
-from barnabas.node.log.results import FoundOffset
+from barnabas.node.log.results import FoundOffset, LookedUp
 from barnabas.node.log.segment import Segment
-from barnabas.node.log.turns import Steps
-from barnabas.protocol.errors import DecodeError
+from barnabas.node.log.turns import Begun, Steps
+from barnabas.node.loop.promise import Promise
+from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,
     NO_TIMESTAMP,
@@ -43,6 +47,8 @@ FEED_SIZE_BYTES: Final = 8 * 1024
 PIECE_COST_BYTES: Final = 1024
 RECORD_COST_BYTES: Final = 32
 HEADER_COST_BYTES: Final = 64
+
+IsWanted = Callable[[], bool]
 
 telemetry = logging.getLogger(__name__)
 
@@ -279,3 +285,53 @@ def _check_unchanged(log: LogState, segment: Segment, truncation_count: int) -> 
 
 def _is_intact(segment: Segment, place: int, header: BatchHeader) -> bool:
     return check_crc(read_batch(segment.file(), place, header), 0, header)
+
+
+def always() -> bool:
+    """The caller waits, however long it takes."""
+    return True
+
+
+def look_up(
+    log: LogState, steps: Steps[FoundOffset | None], is_wanted: IsWanted
+) -> LookedUp | Promise[LookedUp]:
+    """Return the result of `steps`, or a promise if they do not fit into this turn of the event
+    loop.
+
+    Raises LogDirFailure; a promise has KAFKA_STORAGE_ERROR instead.
+    """
+    guarded = _guarded(log, steps)
+    begun = log.log_directory.turns.begin(guarded)
+    if not isinstance(begun, Begun):
+        return begun
+    promise: Promise[LookedUp] = Promise()
+    log.log_directory.turns.keep(
+        asyncio.ensure_future(_look_up_later(log, guarded, begun, is_wanted, promise))
+    )
+    return promise
+
+
+async def _look_up_later(
+    log: LogState,
+    steps: Steps[FoundOffset | None],
+    begun: Begun,
+    is_wanted: IsWanted,
+    promise: Promise[LookedUp],
+) -> None:
+    directory = log.log_directory
+    result: LookedUp
+    try:
+        result = await directory.turns.run(steps, directory.clock, is_wanted, begun.aside)
+    except LogDirFailure:
+        result = ErrorCode.KAFKA_STORAGE_ERROR
+    except Exception:  # noqa: BLE001  # our own fault: it is logged, and the node serves on
+        telemetry.exception("a look-up by time in %s failed", log.topic_partition)
+        result = ErrorCode.UNKNOWN_SERVER_ERROR
+    promise.settle(result)
+
+
+def _guarded(log: LogState, steps: Steps[FoundOffset | None]) -> Steps[FoundOffset | None]:
+    try:
+        return (yield from steps)
+    except OSError as error:
+        raise log.fail(error) from error
