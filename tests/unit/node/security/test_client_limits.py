@@ -8,8 +8,12 @@ import pytest
 from barnabas.node.loop.rate import Rate, TokenBucket
 from barnabas.node.metadata.image import QuotaEntity
 from barnabas.node.security.quotas import client_quotas
-from barnabas.node.security.quotas.client_quotas import ClientQuotas, QuotaWindows
-from barnabas.node.security.quotas.limits import Limit, find_limit
+from barnabas.node.security.quotas.client_quotas import (
+    ClientQuotas,
+    Limit,
+    QuotaWindows,
+    find_limit,
+)
 from barnabas.node.security.quotas.mutations import RequestMutations
 
 USER_AND_CLIENT: QuotaEntity = (("client-id", "app"), ("user", "alice"))

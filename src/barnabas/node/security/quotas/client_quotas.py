@@ -4,6 +4,8 @@ They are Kafka's: a limit on bytes produced, on bytes fetched, on the share of t
 on partitions created and deleted, each a second, for a user, a client id or both. Those who share
 a limit share a sensor. A sensor that nobody used for an hour goes; so do those longest unused
 when there are too many, as clients may call themselves what they like.
+
+Source: KIP-55, KIP-546; Kafka's ClientQuotaManager.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,12 +16,13 @@ from urllib.parse import quote
 from barnabas.node.loop.rate import Rate
 from barnabas.node.metadata.image import QuotaEntity
 from barnabas.node.metadata.quota_filter import (
+    CLIENT_ID,
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
+    USER,
 )
-from barnabas.node.security.quotas.limits import Limit, find_limit
 from barnabas.node.security.quotas.sensors import MutationSensor, RateSensor, Sensor
 
 SENSOR_IDLE_MAX_MS: Final = 3_600_000
@@ -39,6 +42,16 @@ KEYS: Final = (
 PERCENT_PER_NS: Final = 100 / 1e9
 
 AnySensor = TypeVar("AnySensor", bound=Sensor)
+
+
+class Limit(NamedTuple):
+    """A limit, and who shares it: all clients with the same `user` and `client_id`."""
+
+    per_second: float
+    user: str
+    """Empty if the limit applies to a client id of any user."""
+    client_id: str
+    """Empty where the limit holds for a user, with all client ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,3 +237,31 @@ class ClientQuotas:
 def _tags(sensor: Sensor) -> dict[str, str]:
     """Names of users as Kafka writes them, so that no character means something else."""
     return {"user": quote(sensor.user, safe="*-._"), "client-id": sensor.client_id}
+
+
+def find_limit(quotas: Mapping[QuotaEntity, float], user: str, client_id: str) -> Limit | None:
+    """The most specific of the limits of one key that fit the client; None: it has none.
+
+    A client without an id has the limits of its user alone, as in Kafka.
+    """
+    if client_id:
+        candidates: tuple[QuotaEntity, ...] = (
+            ((CLIENT_ID, client_id), (USER, user)),
+            ((CLIENT_ID, None), (USER, user)),
+            ((USER, user),),
+            ((CLIENT_ID, client_id), (USER, None)),
+            ((CLIENT_ID, None), (USER, None)),
+            ((USER, None),),
+            ((CLIENT_ID, client_id),),
+            ((CLIENT_ID, None),),
+        )
+    else:
+        candidates = (((USER, user),), ((USER, None),))
+    for entity in candidates:
+        per_second = quotas.get(entity)
+        if per_second is not None:
+            kinds = {kind for kind, _ in entity}
+            return Limit(
+                per_second, user if USER in kinds else "", client_id if CLIENT_ID in kinds else ""
+            )
+    return None
