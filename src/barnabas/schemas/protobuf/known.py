@@ -1,6 +1,8 @@
 """Files that every schema may import: those of protobuf, googleapis' types, Confluent's.
 
-The first two come as descriptors, with `protobuf` and `googleapis-common-protos`.
+The first two come as descriptors, with `protobuf` and `googleapis-common-protos`. Those under
+`confluent/` are here, as far as schemas can tell: the registry's interface fixes names and numbers,
+and nothing of these files is ever printed.
 """
 
 import importlib
@@ -8,7 +10,6 @@ from functools import cache
 
 from google.protobuf import descriptor_pb2
 
-from barnabas.schemas.protobuf.confluent_files import CONFLUENT_FILES
 from barnabas.schemas.protobuf.descriptor_reader import read_descriptor
 from barnabas.schemas.protobuf.nodes import File
 from barnabas.schemas.protobuf.parser import parse_file
@@ -29,7 +30,43 @@ _MODULES = {
     for folder, names in _NAMES.items()
     for name in names
 }
-KNOWN_PATHS = _MODULES.keys() | CONFLUENT_FILES.keys()
+_META_NUMBER = 1088
+_METAS = {
+    "file_meta": "FileOptions",
+    "message_meta": "MessageOptions",
+    "field_meta": "FieldOptions",
+    "enum_meta": "EnumOptions",
+    "enum_value_meta": "EnumValueOptions",
+}
+
+
+def _meta() -> str:
+    """Extensions of options, which carry tags and parameters."""
+    extensions = [
+        f"extend google.protobuf.{options} {{ Meta {name} = {_META_NUMBER}; }}"
+        for name, options in _METAS.items()
+    ]
+    return "\n".join(
+        [
+            'syntax = "proto3"; package confluent; import "google/protobuf/descriptor.proto";',
+            "message Meta { string doc = 1; map<string, string> params = 2;",
+            "  repeated string tags = 3; repeated Rule rules = 4; }",
+            "message Rule { string name = 1; string doc = 2; string expr = 3; string sql = 4; }",
+            *extensions,
+        ]
+    )
+
+
+_TYPE = 'syntax = "proto3"; package confluent.type; message '
+
+_CONFLUENT_FILES = {
+    "confluent/meta.proto": _meta(),
+    "confluent/type/decimal.proto": (
+        _TYPE + "Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }"
+    ),
+    "confluent/type/variant.proto": _TYPE + "Variant { bytes metadata = 1; bytes value = 2; }",
+}
+KNOWN_PATHS = _MODULES.keys() | _CONFLUENT_FILES.keys()
 
 
 def known_file(path: str) -> File | None:
@@ -51,5 +88,5 @@ def library_descriptor(path: str) -> bytes | None:
 def _read(path: str) -> File:
     serialized = library_descriptor(path)
     if serialized is None:
-        return parse_file(CONFLUENT_FILES[path])
+        return parse_file(_CONFLUENT_FILES[path])
     return read_descriptor(descriptor_pb2.FileDescriptorProto.FromString(serialized))
