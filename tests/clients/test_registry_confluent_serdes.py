@@ -46,7 +46,6 @@ from support.registry_process import registry_url
 __all__ = ["registry_url"]
 
 LATEST = {"auto.register.schemas": False, "use.latest.version": True}
-READ_LATEST = {"use.latest.version": True}
 
 
 @dataclass

@@ -27,12 +27,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> KeyStores:
     return KeyStores(tmp_path_factory.mktemp("stores"))
 
 
-def first_certificate(pem: str) -> bytes:
-    return x509.load_pem_x509_certificates(pem.encode())[0].fingerprint(
-        x509.load_pem_x509_certificate(pem.encode()).signature_hash_algorithm  # type: ignore[arg-type]
-    )
-
-
 @pytest.mark.parametrize("form", ["PEM", "encrypted", "inline", "PKCS12", "JKS", "PKCS12 as JKS"])
 def test_a_key_is_read_in_every_form(files: KeyStores, form: str) -> None:
     keys = {
