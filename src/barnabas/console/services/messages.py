@@ -25,10 +25,16 @@ from confluent_kafka import (
 
 from barnabas.console.services.asking import AwayError, RefusedError
 from barnabas.console.services.cluster import EARLIEST, LATEST, ClusterService, Place
-from barnabas.console.services.decoding import MASK, Decoded, Decoder, plain
+from barnabas.console.services.decoding import Decoded, Decoder
 from barnabas.console.services.expressions import Expression
 from barnabas.console.services.right_of_way import RightOfWay
-from barnabas.console.services.searched import Searched, headers_of, hide, may_match
+from barnabas.console.services.searched import (
+    Searched,
+    headers_of,
+    hide,
+    may_match,
+    shown_header,
+)
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 
 PAGE_MAX: Final = 500
@@ -316,17 +322,7 @@ class MessageService:
         """A message as people see it."""
         headers = headers_of(message)
         kind, at_ms = message.timestamp()
-        shown = [
-            (
-                name,
-                Decoded("text", MASK, 0)
-                if name in hidden
-                else Decoded("null", None, 0)
-                if data is None
-                else hide(plain(data), hidden),
-            )
-            for name, data in headers
-        ]
+        shown = [(name, shown_header(name, data, hidden)) for name, data in headers]
         key: Any = message.key()
         value: Any = message.value()
         return Record(

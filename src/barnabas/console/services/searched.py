@@ -12,6 +12,10 @@ from barnabas.console.services.decoding import MASK, Decoded, Decoder, Headers, 
 from barnabas.console.services.needles import Needles, finder
 
 _UNREAD: Final[Any] = object()
+_QUOTES: Final = frozenset(
+    f"__connect.errors.exception.{name}" for name in ("message", "stacktrace")
+)
+"""Headers of dead letters whose texts may quote any field of the record. Source: KIP-298."""
 
 
 class Searched:
@@ -56,7 +60,7 @@ class Searched:
     def headers(self) -> Mapping[str, Any]:
         if self._shown is _UNREAD:
             found = {
-                name: None if data is None else plain(data).value for name, data in self._read()
+                name: shown_header(name, data, self._hidden).value for name, data in self._read()
             }
             self._shown = masked(found, self._hidden) if self._hidden else found
         return self._shown
@@ -119,6 +123,13 @@ def headers_of(message: Message) -> Headers:
     if not found:
         return ()
     return [(str(name), data.encode() if isinstance(data, str) else data) for name, data in found]
+
+
+def shown_header(name: str, data: bytes | None, fields: Sequence[str]) -> Decoded:
+    """A header in which fields are masked; whole, if it has the name of one or may quote one."""
+    if name in fields or (fields and name in _QUOTES):
+        return Decoded("text", MASK, 0)
+    return Decoded("null", None, 0) if data is None else hide(plain(data), fields)
 
 
 def hide(decoded: Decoded, fields: Sequence[str]) -> Decoded:

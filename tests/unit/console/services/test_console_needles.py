@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.console.services.decoding import Decoder
-from barnabas.console.services.expressions import compile_expression
+from barnabas.console.services.expressions import compile_expression, text_of
 from barnabas.console.services.needles import Needle, names_of
-from barnabas.console.services.searched import Searched, may_match
+from barnabas.console.services.searched import Searched, may_match, shown_header
 from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.schemas.wire_format import prefix_of
 
@@ -205,6 +205,27 @@ def test_a_schema_that_is_not_known_yet_is_asked_for() -> None:
 
 def test_masked_fields_are_always_decoded(decoder: Decoder) -> None:
     assert may_match(frozenset({Needle("value", b"Ghent")}), decoder, ("city",)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        ("__connect.errors.exception.message", b"no number: ann@b.example", "ann@"),
+        ("__connect.errors.exception.stacktrace", b"ValueError: ann@b.example\n", "ann@"),
+        ("origin", b'{"email": "ann@b.example"}', "ann@"),
+        ("origin", b'{"email": "ann@b.example"', "ann@"),
+        ("origin", b"\xffann@b.example", "61 6e 6e"),
+        ("email", b"ann@b.example", "ann@"),
+    ],
+)
+def test_headers_that_may_have_a_masked_field_are_masked_for_people_and_searches(
+    decoder: Decoder, name: str, data: bytes, text: str
+) -> None:
+    expression = compile_expression(f'headers["{name}"] contains "{text}"')
+    message: Any = Message(None, headers=[(name, data)])
+    for hidden, is_seen in (((), True), (("email",), False)):
+        assert (text in text_of(shown_header(name, data, hidden).value)) is is_seen
+        assert expression.matches(Searched(decoder, hidden).at(message)) is is_seen
 
 
 def test_what_cannot_match_is_not_decoded(decoder: Decoder) -> None:
