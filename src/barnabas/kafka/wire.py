@@ -457,6 +457,11 @@ class Leaders:
                 refused[topic.name] = error
         return refused
 
+    @property
+    def topics(self) -> Collection[str]:
+        """The topics that are known."""
+        return self._leaders.keys()
+
     def partitions(self, topic: str) -> int:
         """Return how many partitions a topic has. Raises TryAgainError."""
         if not self._leaders.get(topic):

@@ -186,6 +186,8 @@ class WireReader:
         """The connection to a partition's leader. Raises as `_fetch` does."""
         self._topics.add(place[0])
         refused = self._leaders.learn(self._topics)
+        # One that was deleted would be asked for with each fetch.
+        self._topics.intersection_update((*self._leaders.topics, place[0]))
         if place[0] in refused:
             error = refused[place[0]]
             raise ReadError(f"cannot read topic {place[0]}: {error.name}: {error.message}")

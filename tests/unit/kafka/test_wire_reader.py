@@ -61,6 +61,8 @@ class Log(Brokers):
         """A node that still takes itself for the leader, and where its log ends."""
         self.aborted: list[AbortedTransaction] = []
         self.asked: list[Any] = []
+        self.lookups = 0
+        """Requests for metadata."""
         self.closed = 0
         self.is_idle_closed = False
         self.throttle_ms = 0
@@ -108,6 +110,7 @@ class _Node:
         log = self.log
         if api is METADATA:
             assert not request.allow_auto_topic_creation
+            log.lookups += 1
             partition = MetadataResponsePartition(partition_index=0, leader_id=log.leader)
             topic = MetadataResponseTopic(
                 error_code=log.metadata_error, name="t", partitions=[partition]
@@ -321,6 +324,16 @@ def test_a_topic_that_may_not_be_seen_fails_at_once() -> None:
     log.metadata_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     with pytest.raises(ReadError, match="cannot read topic t: TOPIC_AUTHORIZATION_FAILED"):
         offsets_of(reader_of(log, patience_seconds=1_000).read("t", 0, 0, 8))
+
+
+def test_a_topic_that_was_deleted_does_not_slow_down_the_others() -> None:
+    log = Log(TEN)
+    reader = reader_of(log, fetch_size_bytes_max=len(TEN[0]))
+    with pytest.raises(ReadError, match="gone-0 at offset 0: timed out"):
+        offsets_of(reader.read("gone", 0, 0, 10))
+    log.lookups = 0
+    assert offsets_of(reader.read("t", 0, 0, 10)) == list(range(10))
+    assert log.lookups == 1
 
 
 def test_a_broker_that_throttles_is_waited_for_beyond_the_patience(
