@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from client_matrix import KEPT
+from confluent_kafka.admin import NewPartitions
 from confluent_kafka.cimpl import Message
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -26,6 +27,7 @@ from barnabas.sql.engine.queries import PersistentQuery
 from barnabas.sql.engine.spark_runner import SparkQueryRunner
 from barnabas.sql.functions.built_in import functions
 from barnabas.sql.plan.steps import QueryPlan, StreamSink, TableSink
+from barnabas.sql.query_failures import USER
 from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.driver import Driver
 from barnabas.sql.runtime.topics import TopicRecord
@@ -307,6 +309,36 @@ def test_state_goes_on_whoever_reads_the_topic(world: World) -> None:
         query.stop()
     want = world.expected(plan)
     assert last(world.results(written)) == {r.key: (r.value, r.timestamp_ms) for r in want}
+
+
+def test_state_goes_on_where_more_partitions_move_no_key_and_else_stops(world: World) -> None:
+    plan = world.plan(WINDOWED)
+    query = world.query(plan)
+    world.send_stream(40)
+    query.start()
+    query.process_all()
+    written = query.figures.written
+
+    def fails_after(partitions: int) -> str:
+        topic = world.names["s"]
+        added = world.kafka.admin.create_partitions([NewPartitions(topic, partitions)])
+        added[topic].result()
+        world.send_stream(40)
+        wait_until(lambda: query.life.state is QueryState.ERROR, "the query ends", 60)
+        return query.status().errors[-1].message
+
+    assert "has more than 2 partitions now" in fails_after(4)
+    query.life.restart()
+    query.process_all()
+    written += query.figures.written
+    want = world.expected(plan)
+    assert last(world.results(written)) == {r.key: (r.value, r.timestamp_ms) for r in want}
+
+    assert "has more than 4 partitions now" in fails_after(5)
+    query.life.restart()
+    (error,) = query.status().errors[-1:]
+    assert "has 5 partitions, and had 2 when the query began" in error.message
+    assert error.type == USER
 
 
 def test_a_join_and_a_group_are_two_operators_and_exactly_once(world: World) -> None:

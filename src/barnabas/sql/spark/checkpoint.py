@@ -58,8 +58,8 @@ class Checkpoint:
             if count != first and (count % self.partitions or first % self.partitions):
                 raise CheckpointError(
                     f"Topic {topic} has {count} partitions, and had {first} when the query began. "
-                    "Keys are in other partitions now, and their state is not. Give the topic a "
-                    f"multiple of {self.partitions} partitions, or create the query again"
+                    "Keys are in other partitions now, and their state is not: create the query "
+                    f"again. Only multiples of {self.partitions} partitions move no keys"
                 )
 
 
