@@ -91,6 +91,18 @@ CASES = {
         "JSON",
         "DOUBLE",
     ),
+    "Sessions, HAVING": (
+        SESSIONS.format(gap="5 SECONDS").replace(";", " HAVING COUNT(*) > 5;"),
+        "JSON",
+        "DOUBLE",
+    ),
+    "Sessions, EMIT FINAL": (
+        SESSIONS.format(gap="500 MILLISECONDS, GRACE PERIOD 1 SECONDS").replace(
+            ";", " EMIT FINAL;"
+        ),
+        "JSON",
+        "DOUBLE",
+    ),
     "Sessions, one growing for each key": (SESSIONS.format(gap="5 SECONDS"), "JSON", "DOUBLE"),
     "Sessions, 1,000 that end in each second": (
         SESSIONS.format(gap="500 MILLISECONDS"),

@@ -9,7 +9,8 @@ order in which sessions close.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 
 from barnabas.sql.runtime.aggregates import AggregateNode, Aggregation, StateRow
 from barnabas.sql.runtime.evaluation import Log
@@ -17,7 +18,7 @@ from barnabas.sql.runtime.node import OpenStore, StoreKey
 from barnabas.sql.runtime.records import Record, Row, WindowBounds
 from barnabas.sql.runtime.segments import Segments
 from barnabas.sql.runtime.stores import Store
-from barnabas.sql.runtime.windows import NEVER, grace_of, retention_of
+from barnabas.sql.runtime.windows import NEVER, Headers, grace_of, retention_of
 from barnabas.sql.syntax.tree import Window
 
 
@@ -113,12 +114,47 @@ class SessionAggregateNode(AggregateNode):
     def put_all(
         self, places: Sequence[StoreKey], states: Sequence[StateRow | None], latest_ms: int
     ) -> None:
-        """Put the sessions that a batch has changed, at different places; None deletes one. Not for
-        EMIT FINAL. `latest_ms`: the latest time of the batch's records."""
+        """Put the sessions that a batch has changed, at different places; None deletes one. Then
+        `expire` must be called. `latest_ms`: the latest time of the batch's records."""
         assert self.store is not None
-        assert self._by_end is None
         self.store.put_all(places, states)
+        if self._by_end is not None:
+            by_end = [(end_ms, *key, start_ms) for _, *key, end_ms, start_ms in places]
+            self._by_end.put_all(by_end, [None if state is None else True for state in states])
         self.stream_time = max(self.stream_time, latest_ms)
+
+    def emit_closed(
+        self,
+        closed_until: Sequence[int],
+        headers: Callable[[int], Headers],
+    ) -> None:
+        """Emit sessions that records of a batch closed, after all of them were added: the same as
+        after each one, if no record extends a session that another one has closed.
+
+        `closed_until`: after each record, the time before which sessions are closed; `headers`: of
+        a record by its number.
+        """
+        until_ms = closed_until[-1]
+        if self.emitted_until >= until_ms or until_ms < 1:
+            return
+        assert self.store is not None
+        assert self._by_end is not None
+        ends = [
+            place for place, _ in self._by_end.range((max(0, self.emitted_until),), (until_ms,))
+        ]
+        windows = [WindowBounds(start_ms, end_ms) for end_ms, *_, start_ms in ends]
+        keys = [list(key) for _, *key, _ in ends]
+        states = self.store.get_all(list(map(self.place, keys, windows)))
+        for key, window, state in zip(keys, windows, states, strict=True):
+            number = bisect_right(closed_until, window.end_ms)
+            latest_ms = closed_until[number] + self.close_after_ms
+            if state is not None and self.segments.is_live(window.end_ms, latest_ms):
+                closed = Record(key, None, 0, None, headers(number))
+                self.send(closed, window, None, state, window.end_ms)
+        self.emitted_until = until_ms
+
+    def expire(self, latest_ms: int) -> None:
+        """Delete what is past retention after a batch whose latest record was then."""
         self._pass(latest_ms)
 
     def _pass(self, end_ms: int) -> None:

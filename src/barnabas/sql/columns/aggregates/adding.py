@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -50,16 +50,34 @@ class Argument(NamedTuple):
     ) -> list[Value]:
         """The same of sessions, each with a record; None begins one. Each record finds its
         session's state merged with an initial one, as in the row engine."""
-        initial, plus, merge = self.aggregator.initial, self.aggregator.add, self.aggregator.merge
         if column is None or self.add is not None:  # merging changes nothing
-            states = [initial() if state is None else state[0] for state in before]
-            return self.added(states, of, column)
+            return self.added(self._begun(before), of, column)
+        found = [None if state is None else state[0] for state in before]
+        for group, state in zip(of.tolist(), self._merging(before, of, column), strict=True):
+            found[group] = state
+        return found
+
+    def each_of_sessions(
+        self, before: Sequence[tuple[Value] | None], of: Indexes, column: Vector | None
+    ) -> list[Value]:
+        """The state of each record's session with it; arguments as of `added_to_sessions`."""
+        if column is None or self.add is not None:
+            return self.each(self._begun(before), of, column)
+        return list(self._merging(before, of, column))
+
+    def _begun(self, before: Sequence[tuple[Value] | None]) -> list[Value]:
+        return [self.aggregator.initial() if state is None else state[0] for state in before]
+
+    def _merging(
+        self, before: Sequence[tuple[Value] | None], of: Indexes, column: Vector
+    ) -> Iterator[Value]:
+        initial, plus, merge = self.aggregator.initial, self.aggregator.add, self.aggregator.merge
         found = list(before)
         for group, value in zip(of.tolist(), column.to_list(), strict=True):
             known = found[group]
-            state = initial() if known is None else merge(initial(), known[0])
-            found[group] = (plus(state, value),)
-        return [state[0] for state in found if state is not None]
+            state = plus(initial() if known is None else merge(initial(), known[0]), value)
+            found[group] = (state,)
+            yield state
 
 
 def columns_to_add(frame: Frame, arguments: Sequence[Argument]) -> list[Vector | None] | None:

@@ -75,31 +75,56 @@ class Having:
         """Return None if the row engine must decide. `columns`: the arguments of each part;
         `others`: of each group the window's bounds and the key."""
         count, width = len(states), len(kept)
-        made = [
-            [state[at] for state in states] + vector.to_list() for at, vector in enumerate(kept)
-        ]
+        of = np.concatenate([np.arange(count, dtype=np.int64), groups.of]).tolist()
         try:
-            for number, (each, column) in enumerate(zip(self._each, columns, strict=True)):
-                before = [state[width + number] for state in states]
-                after = each(before, groups.of, column)
-                result = aggregation.aggregators[number].result
-                made.append([result(state) for state in (*before, *after)])
+            found = [
+                [*before, *each(before, groups.of, column)]
+                for each, column, before in zip(
+                    self._each,
+                    columns,
+                    ([state[width + n] for state in states] for n in range(len(columns))),
+                    strict=True,
+                )
+            ]
         except FAILURES:
             return None
-        of = np.concatenate([np.arange(count, dtype=np.int64), groups.of]).tolist()
-        made += [[values[group] for group in of] for values in others]
-        doubt = np.zeros(len(of), np.bool_)
+        holds = self.holds(
+            aggregation,
+            [[state[at] for state in states] + vector.to_list() for at, vector in enumerate(kept)],
+            found,
+            [[values[group] for group in of] for values in others],
+        )
+        return None if holds is None else _shown(groups, holds[:count], holds[count:])
+
+    def holds(
+        self,
+        aggregation: Aggregation,
+        kept: Sequence[list[Value]],
+        states: Sequence[Sequence[Value]],
+        others: Sequence[list[Value]],
+    ) -> Mask | None:
+        """Return for which of some changes of groups the condition holds; None if the row engine
+        must decide. Of each change: the kept columns, the aggregates' states, and `others`."""
+        made = list(kept)
+        try:
+            for aggregator, of_one in zip(aggregation.aggregators, states, strict=True):
+                made.append(list(map(aggregator.result, of_one)))
+        except FAILURES:
+            return None
+        made += others
+        size = len(made[0])
+        doubt = np.zeros(size, np.bool_)
         vectors = [
             vector_of(column.type, list(made[place]), doubt)
             for column, place in zip(self._columns, aggregation.places(len(made)), strict=True)
         ]
-        places = np.arange(len(of), dtype=np.int64)
+        places = np.arange(size, dtype=np.int64)
         frame = Frame(places, vectors, [], None, places, doubt)
         passes = self._condition(frame)
         if frame.doubt.any():
             return None
-        holds = passes.data if passes.valid is None else passes.data & passes.valid
-        return _shown(groups, holds[:count], holds[count:])
+        holds: Mask = passes.data if passes.valid is None else passes.data & passes.valid
+        return holds
 
 
 def _shown(groups: Groups, before: Mask, after: Mask) -> Shown:

@@ -123,13 +123,13 @@ def aggregate_behind(
     arguments = arguments_of(form, node, functions)
     if arguments is None:
         return None
-    if isinstance(node, SessionAggregateNode) and condition is None and not node.is_final:
-        return between, SessionAggregate(stage, node, arguments, writer)
-    if not isinstance(node, StreamAggregateNode | WindowedAggregateNode):
-        return None
     having = None
     if condition is not None:
         having = Having(*condition, functions, [argument.each for argument in arguments])
+    if isinstance(node, SessionAggregateNode):
+        return between, SessionAggregate(stage, node, arguments, having, writer)
+    if not isinstance(node, StreamAggregateNode | WindowedAggregateNode):
+        return None
     return between, FrameAggregate(stage, node, arguments, having)
 
 

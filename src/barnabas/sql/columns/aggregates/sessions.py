@@ -3,10 +3,11 @@
     records of a key ─▶ the session that each extends or begins ─▶ one state for each session
 
 Each time a session grows, it leaves a tombstone with its earlier bounds: tombstones go to the sink
-as columns. Its row is made once, from its last state. Keys whose records come in the
-order of their times are handled together, others one record after the other. The row engine
-decides about a batch in which a record merges two sessions, as states are then merged in an order
-of their own.
+as columns. Its row is made once, from its last state; with HAVING, from the last one that is a
+result (`session_results.py`). Keys whose records come in the order of their times are handled
+together, others one record after the other. The row engine decides about a batch in which a record
+merges two sessions, as states are then merged in an order of their own, and, with EMIT FINAL, about
+one in which a record extends a session that the batch has closed before.
 """
 
 from __future__ import annotations
@@ -19,20 +20,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.sql.columns.aggregates.adding import Argument, columns_to_add
+from barnabas.sql.columns.aggregates.having import Having
+from barnabas.sql.columns.aggregates.session_results import Batch, Results, Stored, batch_of, shown
 from barnabas.sql.columns.aggregates.session_spans import Clock, Spans, spans_of
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.sources import Header
 from barnabas.sql.columns.streams import Made
-from barnabas.sql.columns.vectors import Indexes, Vector, key_codes
+from barnabas.sql.columns.vectors import Indexes, key_codes
 from barnabas.sql.errors import FAILURES
 from barnabas.sql.runtime.aggregates import StateRow, failure
-from barnabas.sql.runtime.records import Record, Row, WindowBounds
+from barnabas.sql.runtime.records import Record, WindowBounds
 from barnabas.sql.runtime.sessions import SessionAggregateNode
 from barnabas.sql.runtime.stage import Emitted, Stage
 from barnabas.sql.runtime.topics import TopicRecord, TopicWriter
+from barnabas.sql.runtime.windows import NEVER
 
 _BOUNDS_BYTES = 16
-Stored = Sequence[tuple[WindowBounds, StateRow]]
 
 
 class SessionAggregate:
@@ -43,9 +46,10 @@ class SessionAggregate:
         stage: Stage,
         node: SessionAggregateNode,
         arguments: Sequence[Argument],
+        having: Having | None,
         writer: Callable[[], TopicWriter],
     ) -> None:
-        self._stage, self._node = stage, node
+        self._stage, self._node, self._having = stage, node, having
         self._arguments = tuple(arguments)
         self._writer = writer
 
@@ -69,9 +73,30 @@ class SessionAggregate:
         clock = self._clock(frame.timestamps)
         windows = [[window for window, _ in found] for found in stored]
         spans = spans_of(of_key, clock, node.gap_ms, windows)
-        if spans is None:
+        if spans is None or (node.is_final and self._must_take_turns(spans, clock)):
             return None
-        return self._changed(frame, columns, headers, spans, keys, stored)
+        batch = batch_of(frame, columns, spans, keys, stored)
+        results = self._results(batch)
+        if results is None:
+            return None
+        self._note_late(frame, spans)
+        self._put(batch, results.states)
+        if not node.is_final:
+            node.expire(int(frame.timestamps.max()))
+            return self._made(batch, headers, results)
+        given = headers or (lambda _: ())
+        places = frame.places
+        node.emit_closed(clock.closes.tolist(), lambda number: given(int(places[number])))
+        node.expire(int(frame.timestamps.max()))
+        return self._stage.emitted()
+
+    def _must_take_turns(self, spans: Spans, clock: Clock) -> bool:
+        """EMIT FINAL: return whether rows, or notes of HAVING, come out between changes."""
+        if self._having is not None and spans.late:
+            return True
+        closed = np.concatenate([[NEVER], clock.closes[:-1]])
+        is_result = spans.old_ends >= max(0, self._node.emitted_until)
+        return bool(((spans.of >= 0) & is_result & (spans.old_ends < closed)).any())
 
     def _stored(
         self, keys: Sequence[tuple[Any, ...]], of_key: Indexes, times: Indexes
@@ -93,56 +118,35 @@ class SessionAggregate:
         lows = np.maximum(np.maximum(times - node.gap_ms, horizons), 0)
         return Clock(times, lows, stream_times - node.close_after_ms)
 
-    def _changed(
-        self,
-        frame: Frame,
-        columns: Sequence[Vector | None],
-        headers: Callable[[int], tuple[Header, ...]] | None,
-        spans: Spans,
-        keys: Sequence[Row],
-        stored: Sequence[Stored],
-    ) -> Emitted | Made:
+    def _results(self, batch: Batch) -> Results | None:
+        """Return None if the row engine must decide."""
+        if self._having is not None and not self._node.is_final:
+            return shown(batch, self._having, self._node.aggregation, self._arguments)
+        states = self._states(batch)
+        return Results(np.flatnonzero(batch.spans.has_grown()), batch.lasts, states, states)
+
+    def _put(self, batch: Batch, states: Sequence[StateRow]) -> None:
         node = self._node
-        self._note_late(frame, spans)
-        added = np.flatnonzero(spans.of >= 0)
-        of = spans.of[added]
-        lasts = np.zeros(len(spans.keys), np.int64)
-        lasts[of] = added
-        before = [
-            None if at < 0 else stored[key][at]
-            for key, at in zip(spans.keys.tolist(), spans.stored.tolist(), strict=True)
-        ]
-        taken = [None if column is None else column.take(added) for column in columns]
-        old_states = [None if found is None else found[1] for found in before]
-        states = self._states(frame, lasts, of, taken, old_states)
-        windows = list(map(WindowBounds, spans.starts[lasts].tolist(), spans.ends[lasts].tolist()))
-        of_groups = [keys[key] for key in spans.keys.tolist()]
-        places = list(map(node.place, of_groups, windows))
+        places = list(map(node.place, batch.keys, batch.windows))
         new: list[StateRow | None] = list(states)
-        for key, found, window in zip(of_groups, before, windows, strict=True):
+        for key, found, window in zip(batch.keys, batch.before, batch.windows, strict=True):
             if found is not None and found[0] != window:
                 places.append(node.place(key, found[0]))
                 new.append(None)
-        node.put_all(places, new, int(frame.timestamps.max()))
-        return self._made(frame, headers, spans, lasts, of_groups, windows, states)
+        node.put_all(places, new, int(batch.frame.timestamps.max()))
 
-    def _states(
-        self,
-        frame: Frame,
-        lasts: Indexes,
-        of: Indexes,
-        columns: Sequence[Vector | None],
-        before: Sequence[StateRow | None],
-    ) -> list[StateRow]:
+    def _states(self, batch: Batch) -> list[StateRow]:
         """The sessions' states with all of their records."""
-        aggregation = self._node.aggregation
-        made = [frame.columns[place].take(lasts).to_list() for place in aggregation.kept]
+        kept = self._node.aggregation.kept
+        made = [batch.frame.columns[place].take(batch.lasts).to_list() for place in kept]
         width = len(made)
-        for number, (column, argument) in enumerate(zip(columns, self._arguments, strict=True)):
-            place = width + number
-            found = [None if state is None else (state[place],) for state in before]
+        for number, (column, argument) in enumerate(
+            zip(batch.columns, self._arguments, strict=True)
+        ):
             try:
-                made.append(argument.added_to_sessions(found, of, column))
+                made.append(
+                    argument.added_to_sessions(batch.states(width + number), batch.of, column)
+                )
             except FAILURES as error:
                 raise failure(error) from error
         return [list(row) for row in zip(*made, strict=True)]
@@ -156,36 +160,30 @@ class SessionAggregate:
 
     def _made(
         self,
-        frame: Frame,
+        batch: Batch,
         headers: Callable[[int], tuple[Header, ...]] | None,
-        spans: Spans,
-        lasts: Indexes,
-        keys: Sequence[Row],
-        windows: Sequence[WindowBounds],
-        states: Sequence[StateRow],
+        results: Results,
     ) -> Emitted | Made:
         """Tombstones of bounds that sessions had, and the sessions' rows, in the order of the
         records that they follow from."""
-        rows = self._rows(frame, headers, lasts, keys, windows, states)
-        grown = np.flatnonzero(spans.has_grown())
-        of = spans.of[grown]
-        known = np.array([row is not None for row in rows], np.bool_)
-        grown, of = grown[known[of]], of[known[of]]
-        written = [row for row in rows if row is not None]
-        if not written:
+        spans, frame = batch.spans, batch.frame
+        made = self._rows(batch, headers, results)
+        written = [row for row in made if row is not None]
+        known = np.array([row is not None for row in made], np.bool_)
+        prefixes = self._prefixes(batch, results, made)
+        gone = results.tombstones
+        gone = gone[prefixes.is_valid().to_numpy(zero_copy_only=False)[spans.of[gone]]]
+        if not written and not len(gone):
             return []
-        prefixes = pa.array(
-            [None if row is None else (row.key or b"")[:-_BOUNDS_BYTES] for row in rows],
-            pa.binary(),
-        )
         gone_keys = pc.binary_join_element_wise(
-            prefixes.take(pa.array(of)),
-            _bounds(spans.old_ends[grown], spans.old_starts[grown]),
+            prefixes.take(pa.array(spans.of[gone])),
+            _bounds(spans.old_ends[gone], spans.old_starts[gone]),
             pa.scalar(b"", pa.binary()),
         )
-        records = np.concatenate([grown, lasts[known]])
+        of_rows = results.rows[known]
+        records = np.concatenate([gone, of_rows])
         # Of one record the tombstone comes first.
-        order = np.argsort(np.concatenate([2 * grown, 2 * lasts[known] + 1]), kind="stable")
+        order = np.argsort(np.concatenate([2 * gone, 2 * of_rows + 1]), kind="stable")
         taken = pa.array(order)
         row_keys = pa.array([row.key for row in written], pa.binary())
         row_values = pa.array([row.value for row in written], pa.binary())
@@ -194,29 +192,53 @@ class SessionAggregate:
         return Made(
             places,
             pa.concat_arrays([gone_keys, row_keys]).take(taken),
-            pa.concat_arrays([pa.nulls(len(grown), pa.binary()), row_values]).take(taken),
-            np.concatenate([spans.old_ends[grown], stamps])[order],
+            pa.concat_arrays([pa.nulls(len(gone), pa.binary()), row_values]).take(taken),
+            np.concatenate([spans.old_ends[gone], stamps])[order],
             None if headers is None else [headers(place) for place in places.tolist()],
             0,
         )
 
     def _rows(
         self,
-        frame: Frame,
+        batch: Batch,
         headers: Callable[[int], tuple[Header, ...]] | None,
-        lasts: Indexes,
-        keys: Sequence[Row],
-        windows: Sequence[WindowBounds],
-        states: Sequence[StateRow],
+        results: Results,
     ) -> list[TopicRecord | None]:
         """The sessions' rows as bytes; None if one cannot be written."""
         node, write = self._node, self._writer().write
-        places = frame.places[lasts].tolist()
-        for place, key, window, state in zip(places, keys, windows, states, strict=True):
+        spans, at = batch.spans, results.rows
+        entries = zip(
+            batch.frame.places[at].tolist(),
+            spans.of[at].tolist(),
+            map(WindowBounds, spans.starts[at].tolist(), spans.ends[at].tolist()),
+            results.row_states,
+            strict=True,
+        )
+        for place, session, window, state in entries:
             given = () if headers is None else headers(place)
-            record = Record(list(key), None, 0, None, given)
+            record = Record(list(batch.keys[session]), None, 0, None, given)
             node.send(record, window, None, state, window.end_ms)
         return [write(record) for _, record in self._stage.emitted()]
+
+    def _prefixes(self, batch: Batch, results: Results, rows: Sequence[TopicRecord | None]) -> Any:
+        """The sessions' keys as bytes, without bounds; NULL for those without tombstones."""
+        spans = batch.spans
+        found: dict[int, bytes] = {
+            session: (row.key or b"")[:-_BOUNDS_BYTES]
+            for session, row in zip(spans.of[results.rows].tolist(), rows, strict=True)
+            if row is not None
+        }
+        node = self._node if self._having is None else self._having.node
+        write = self._writer().write
+        for session in np.unique(spans.of[results.tombstones]).tolist():
+            if session not in found:
+                window = batch.windows[session]
+                node.forward(Record(list(batch.keys[session]), None, window.end_ms, window))
+                for _, record in self._stage.emitted():
+                    written = write(record)
+                    if written is not None and written.key is not None:
+                        found[session] = written.key[:-_BOUNDS_BYTES]
+        return pa.array([found.get(session) for session in range(len(batch.keys))], pa.binary())
 
 
 def _bounds(ends: Indexes, starts: Indexes) -> Any:
