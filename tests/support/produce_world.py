@@ -17,8 +17,8 @@ from barnabas.node.coordinator.transaction.verifier import NOT_NEEDED, Begin, Ve
 from barnabas.node.log.config import LogConfig
 from barnabas.node.metadata.image import MetadataImage, PartitionImage
 from barnabas.node.net.connection import Connection
+from barnabas.node.replication.leadership import ReplicaContext
 from barnabas.node.replication.partition import Partition
-from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.codec import decode_at

@@ -17,17 +17,17 @@ Source: Kafka's Partition and PartitionState; KIP-497, 841, 903, 966.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from barnabas.base.ids import Uuid
-from barnabas.node.metadata.image import LeaderRecoveryState, PartitionImage
+from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.node.log.partition_log import PartitionLog
+from barnabas.node.metadata.image import BrokerImage, LeaderRecoveryState, PartitionImage
 from barnabas.node.replication.followers import FetchSource, Follower
+from barnabas.node.replication.traffic import Traffic
 from barnabas.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from barnabas.node.replication.partition import Partition
-    from barnabas.node.replication.replica_context import ReplicaContext
 
 ANY_BROKER_EPOCH = -1
 NOT_APPLIED = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
@@ -62,12 +62,59 @@ class IsrProposal:
     """The replica that is to join; None: some are to leave."""
 
 
+def _refuse(proposal: IsrProposal) -> bool:
+    """For partitions outside a replica manager."""
+    return False
+
+
+@dataclass(slots=True, eq=False)
+class ReplicaContext:
+    """State and settings that the partitions of one node share. One per replica manager."""
+
+    node_id: int
+    clock: Clock
+    lag_max_ms: int = 30_000
+    """`replica.lag.time.max.ms`"""
+    broker_epoch: Callable[[], int] = lambda: -1
+    propose_isr: Callable[[IsrProposal], bool] = _refuse
+    """Ask the controller; False if it is asked about that partition already."""
+    brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
+    """As the image has them now."""
+    incomplete: dict[Leadership, None] = field(default_factory=dict)
+    """Those that have a replica outside their ISR."""
+    traffic: Traffic = field(default_factory=Traffic)
+    """The traffic counters of this node."""
+
+
+class LedPartition(Protocol):
+    """The partition, as far as its leadership reads and changes it."""
+
+    topic_partition: TopicPartition
+    topic_id: Uuid
+    log: PartitionLog
+    leader_epoch: int
+    leader_epoch_start: int
+    partition_epoch: int
+    isr_size: int
+
+    @property
+    def high_watermark(self) -> int:
+        """The first offset that consumers may not read."""
+
+    @property
+    def effective_min_isr(self) -> int:
+        """The number of replicas in sync below which nothing is committed."""
+
+    def commit(self) -> None:
+        """Raise the high watermark to what is committed now."""
+
+
 class Leadership:
     """Followers and ISR of one partition, for one leader epoch and on."""
 
     __slots__ = ("_by_id", "_context", "_partition", "followers", "isr", "pending")
 
-    def __init__(self, partition: Partition, context: ReplicaContext) -> None:
+    def __init__(self, partition: LedPartition, context: ReplicaContext) -> None:
         self._partition = partition
         self._context = context
         self._by_id: dict[int, Follower] = {}
@@ -110,9 +157,9 @@ class Leadership:
             follower.holds_watermark = follower.is_in_isr or follower.broker_id == joins
         self._partition.isr_size = len(isr)
         if len(isr) > len(self.followers):
-            self._context.incomplete.pop(self._partition, None)
+            self._context.incomplete.pop(self, None)
         else:
-            self._context.incomplete[self._partition] = None
+            self._context.incomplete[self] = None
 
     @property
     def maximal_isr_size(self) -> int:
@@ -228,13 +275,17 @@ class Leadership:
             self._propose((*self.isr, follower.broker_id), joins=follower.broker_id)
 
     def look_again(self, now_ms: int) -> None:
-        """Propose again what was refused or not yet possible when a follower last fetched."""
+        """Propose again what was refused or not yet possible when a follower last fetched.
+
+        Then commit what need not wait for others any more.
+        """
         for follower in self.followers:
             if (
                 not follower.is_in_isr
                 and now_ms - follower.fetched_ms() <= self._context.lag_max_ms
             ):
                 self._maybe_expand(follower)
+        self._partition.commit()
 
     def shrink(self, now_ms: int) -> None:
         """Propose that those leave who have not been caught up for too long."""
@@ -334,4 +385,4 @@ class Leadership:
     def resign(self) -> None:
         """This node does not lead any more: answers that come late mean nothing."""
         self.pending = None
-        self._context.incomplete.pop(self._partition, None)
+        self._context.incomplete.pop(self, None)

@@ -23,7 +23,7 @@ from barnabas.node.log.partition_log import AppendOrigin, AppendResult, Partitio
 from barnabas.node.log.producers.verification import AppendTerms
 from barnabas.node.log.stepped_check import CheckedBatch
 from barnabas.node.metadata.image import NO_LEADER, PartitionImage
-from barnabas.node.replication.leadership import Leadership
+from barnabas.node.replication.leadership import Leadership, ReplicaContext
 from barnabas.node.replication.offset_waiters import (
     CommitCallback,
     insert_in_order,
@@ -31,7 +31,6 @@ from barnabas.node.replication.offset_waiters import (
     tell,
     without,
 )
-from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import NO_LEADER_EPOCH
 
@@ -47,6 +46,26 @@ class ReadWaiter(Protocol):
         """There may be more to read than when it last looked, or an error to tell."""
 
 
+class Waking(Protocol):
+    """Wakes those who wait on partitions."""
+
+    def on_advanced(self, partition: "Partition") -> None:
+        """More may be read (the high watermark rose), or no longer from here."""
+
+    def on_appended(self, partition: "Partition") -> None:
+        """Followers have something to fetch, or news to hear."""
+
+
+class _NobodyWaits:
+    """For partitions outside a replica manager."""
+
+    def on_advanced(self, partition: "Partition") -> None:
+        """Nobody reads."""
+
+    def on_appended(self, partition: "Partition") -> None:
+        """Nobody follows."""
+
+
 class Partition:
     """A partition that this node hosts."""
 
@@ -58,6 +77,7 @@ class Partition:
         "_log_start_told",
         "_low_watermark_waiters",
         "_stored_waiters",
+        "_waking",
         "follower_waiters",
         "isr_size",
         "leader_epoch",
@@ -80,6 +100,7 @@ class Partition:
         topic_id: Uuid,
         log: PartitionLog,
         context: ReplicaContext,
+        waking: Waking | None = None,
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
@@ -106,6 +127,7 @@ class Partition:
         self._log_start_told = log.log_start_offset
         self._flush_task: asyncio.Task[None] | None = None
         self._context = context
+        self._waking = _NobodyWaits() if waking is None else waking
         self.traffic = context.traffic.of(topic_partition.topic)
         """The counts of its topic."""
 
@@ -261,7 +283,7 @@ class Partition:
         if leading is not None:
             leading.appended(result.first_offset)
             if self.follower_waiters:
-                self._context.on_appended(self)
+                self._waking.on_appended(self)
         if self.log.needs_flush:
             self._flush_task = self._flush_task or asyncio.ensure_future(self._flush())
         elif leading is not None:
@@ -390,7 +412,7 @@ class Partition:
         if self._log_start_told != self.log.log_start_offset:
             self._log_start_told = self.log.log_start_offset
             if self.follower_waiters:
-                self._context.on_appended(self)
+                self._waking.on_appended(self)
 
     # -- as follower
 
@@ -492,7 +514,7 @@ class Partition:
 
     def _tell_readers(self) -> None:
         if self.read_waiters or self.follower_waiters:
-            self._context.on_advanced(self)
+            self._waking.on_advanced(self)
 
     @property
     def waits(self) -> tuple[int, int]:

@@ -31,10 +31,10 @@ from barnabas.node.metadata.replay import ImageDelta
 from barnabas.node.replication.directory_moves import ReplicaMoves
 from barnabas.node.replication.fetcher_manager import FetcherManager
 from barnabas.node.replication.isr_proposals import IsrProposals
+from barnabas.node.replication.leadership import ReplicaContext
 from barnabas.node.replication.openings import Openings, PartitionKey
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.read_notifier import ReadNotifier
-from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.node.replication.throttle import ReplicationQuota
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.well_known import CLUSTER_METADATA
@@ -92,8 +92,6 @@ class ReplicaManager:
             clock=clock,
             lag_max_ms=config.get_int("replica.lag.time.max.ms"),
             broker_epoch=broker_epoch,
-            on_advanced=self.waking.on_advanced,
-            on_appended=self.waking.on_appended,
             propose_isr=self._isr_proposals.propose,
         )
         self._checkpoint_interval_ms = config.get_int(
@@ -327,7 +325,7 @@ class ReplicaManager:
                 return None
         else:
             log.config = config
-        partition = Partition(topic_partition, topic_id, log, self.context)
+        partition = Partition(topic_partition, topic_id, log, self.context, self.waking)
         self._by_name.setdefault(topic_partition.topic, {})[topic_partition.partition] = partition
         self._by_id.setdefault(topic_id, {})[topic_partition.partition] = partition
         if len(self.logs.futures):
@@ -420,11 +418,9 @@ class ReplicaManager:
     def _look_again(self) -> None:
         """Let followers in that could not join when they last fetched; commit without others."""
         now_ms = self._clock.monotonic_ms()
-        for partition in list(self.context.incomplete):
-            leading = partition.leading
-            if leading is not None:
+        for leading in list(self.context.incomplete):
+            if leading in self.context.incomplete:  # else it has resigned
                 leading.look_again(now_ms)
-                partition.commit()
 
     def _checkpoint(self) -> None:
         self.logs.checkpoint_high_watermarks()

@@ -9,8 +9,8 @@ import pytest
 
 from barnabas.node.broker.apis.transaction_listing import handle_describe_producers
 from barnabas.node.metadata.image import PartitionImage
+from barnabas.node.replication.leadership import ReplicaContext
 from barnabas.node.replication.partition import Partition
-from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.transactions import DescribeProducersRequest, TopicRequest

@@ -10,8 +10,8 @@ from barnabas.node.broker.fetch.handler import Fetch
 from barnabas.node.broker.fetch.sessions import FetchSession, FetchTarget
 from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.metadata.image import PartitionImage
+from barnabas.node.replication.leadership import ReplicaContext
 from barnabas.node.replication.partition import Partition
-from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.apis import ApiKey

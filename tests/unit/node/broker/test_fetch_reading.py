@@ -11,8 +11,8 @@ from barnabas.node.broker.fetch.reading import Reader
 from barnabas.node.broker.fetch.sessions import FetchSession, FetchTarget
 from barnabas.node.config.node_config import RACK_AWARE_SELECTOR
 from barnabas.node.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage
+from barnabas.node.replication.leadership import ReplicaContext
 from barnabas.node.replication.partition import Partition
-from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.apis import ApiKey

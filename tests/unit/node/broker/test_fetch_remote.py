@@ -15,8 +15,8 @@ from barnabas.node.log.index.txn_index import AbortedTransaction
 from barnabas.node.loop.promise import Promise
 from barnabas.node.metadata.image import MetadataImage, PartitionImage
 from barnabas.node.net.connection import Reply
+from barnabas.node.replication.leadership import ReplicaContext
 from barnabas.node.replication.partition import Partition
-from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.apis import APIS, ApiKey

@@ -12,8 +12,8 @@ from barnabas.node.log.config import LogConfig
 from barnabas.node.log.stepped_check import CheckedBatch
 from barnabas.node.metadata.image import PartitionImage
 from barnabas.node.net.connection import Reply
+from barnabas.node.replication.leadership import ReplicaContext
 from barnabas.node.replication.partition import Partition
-from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.records.batch import Codec

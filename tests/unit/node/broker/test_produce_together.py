@@ -14,8 +14,8 @@ from barnabas.node.broker.produce.decompression import Decompression
 from barnabas.node.log.config import LogConfig
 from barnabas.node.metadata.image import MetadataImage, PartitionImage
 from barnabas.node.net.connection import Connection
+from barnabas.node.replication.leadership import ReplicaContext
 from barnabas.node.replication.partition import Partition
-from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.frames import encode_request

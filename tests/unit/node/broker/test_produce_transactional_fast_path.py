@@ -18,8 +18,8 @@ from barnabas.node.coordinator.transaction.verifier import NOT_NEEDED, Begin, Ve
 from barnabas.node.log.validator import AppendOrigin
 from barnabas.node.metadata.image import MetadataImage, PartitionImage
 from barnabas.node.net.connection import Connection
+from barnabas.node.replication.leadership import ReplicaContext
 from barnabas.node.replication.partition import Partition
-from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.frames import encode_request

@@ -18,8 +18,8 @@ from barnabas.node.log.producers.verification import Verification
 from barnabas.node.metadata.image import PartitionImage
 from barnabas.node.net.connection import Reply
 from barnabas.node.net.request_trace import RequestTrace
+from barnabas.node.replication.leadership import ReplicaContext
 from barnabas.node.replication.partition import Partition
-from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import ErrorCode

@@ -12,8 +12,8 @@ from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.manager import LogManager
 from barnabas.node.replication.directory_moves import REST_MS, RETRY_MS, ReplicaMoves
+from barnabas.node.replication.leadership import ReplicaContext
 from barnabas.node.replication.partition import Partition
-from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.node.replication.throttle import ReplicationQuota
 from barnabas.protocol.errors import ErrorCode
 from sim.fake_disk import FakeDisk
