@@ -276,7 +276,7 @@ def _spark_home() -> str:
 def _fetch_and_check(options: SessionOptions) -> None:
     """Fetch packages that are checked before the session's JVM does, which loads them at once.
 
-    A JVM of its own fetches them and loads none. Raises SparkStartError.
+    Another JVM fetches them, and loads none. Raises SparkStartError.
     """
     missing = missing_packages(options.wanted_packages, options.ivy_directory)
     if not any(jar_name(package) in jar_digests(with_more=True) for package in missing):

@@ -1,6 +1,6 @@
 """Files that tokens and keys come from, and how web addresses are asked for them (`web.fetch`).
 
-What is read is small. These functions block: call them in a thread.
+Files are small. These functions block: call them in a thread.
 """
 
 import ssl

@@ -1,4 +1,4 @@
-"""What the readers of drafts are given: the values of keywords, and the schemas inside of one.
+"""Values of keywords, and the way to the schemas inside of one, for the readers of all drafts.
 
 Texts may be older than the checks: a value of a wrong shape is absent.
 """
@@ -41,7 +41,7 @@ def names(value: object) -> set[str]:
 
 
 class InnerReader(Protocol):
-    """Reads the schemas inside of one, whatever its draft."""
+    """Reads the schemas inside of another, of any draft."""
 
     def inner(self, place: Place, keyword: str, *path: str) -> Schema:
         """The schema under a keyword of the one at a place."""
