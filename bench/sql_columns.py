@@ -63,7 +63,7 @@ COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 
 JOIN = "CREATE STREAM q AS SELECT {key}, s.i, p.name FROM s JOIN p ON {key} = p.k;"
 SESSIONS = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM s WINDOW SESSION ({gap}) GROUP BY k;"
 JOIN_STREAMS = """
-CREATE STREAM q AS SELECT s.k, s.i, s.t, r.t AS u FROM s {kind} r
+CREATE STREAM q AS SELECT s.k, s.i, s.t, r.t AS u FROM s JOIN r
   WITHIN 10 SECONDS GRACE PERIOD 1 SECONDS ON s.k = r.k;
 """
 JOINED = "FROM s JOIN p ON s.k = p.k"
@@ -135,9 +135,9 @@ CASES = {
         "DOUBLE",
     ),
     "Stream joined to a table, a key for each record": (JOIN.format(key="s.k"), "JSON", "DOUBLE"),
-    "Stream joined to a stream within 10 s": (JOIN_STREAMS.format(kind="JOIN"), "JSON", "DOUBLE"),
-    "Stream joined to a stream within 10 s, LEFT JOIN": (
-        JOIN_STREAMS.format(kind="LEFT JOIN"),
+    "Stream joined to a stream within 10 s": (JOIN_STREAMS, "JSON", "DOUBLE"),
+    "Stream joined to a stream within 10 s, a key for each record": (
+        JOIN_STREAMS,
         "JSON",
         "DOUBLE",
     ),
@@ -156,8 +156,7 @@ MORE: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
 KEYS_OF = {
     "Stream joined to a table, a key for each record": RECORDS,
     # A record of one stream meets three of the other: one at its own time, two 10 s from it.
-    "Stream joined to a stream within 10 s": RECORDS,
-    "Stream joined to a stream within 10 s, LEFT JOIN": RECORDS,
+    "Stream joined to a stream within 10 s, a key for each record": RECORDS,
 }
 """How many the records of a case have, if not KEYS."""
 

@@ -50,6 +50,7 @@ pytestmark = pytest.mark.filterwarnings(
 SOURCES = """
 CREATE STREAM s (k STRING KEY, v INT, site STRING) WITH (kafka_topic='{s}', value_format='JSON');
 CREATE TABLE t (id STRING PRIMARY KEY, name STRING) WITH (kafka_topic='{t}', value_format='JSON');
+CREATE STREAM r (k STRING KEY, name STRING) WITH (kafka_topic='{t}', value_format='JSON');
 """
 FILTER = "CREATE STREAM q AS SELECT k, v FROM s WHERE v > 3;"
 WINDOWED = (
@@ -58,6 +59,9 @@ WINDOWED = (
 JOIN_AND_GROUP = (
     "CREATE TABLE q AS SELECT t.name, SUM(s.v) total FROM s JOIN t ON s.site = t.id "
     "GROUP BY t.name;"
+)
+JOIN_STREAMS = (
+    "CREATE STREAM q AS SELECT s.k, s.v, r.name FROM s LEFT JOIN r WITHIN 2 SECONDS ON s.k = r.k;"
 )
 PARTITIONS = 2
 START_MS = 1_700_000_000_000
@@ -339,6 +343,24 @@ def test_state_goes_on_where_more_partitions_move_no_key_and_else_stops(world: W
     (error,) = query.status().errors[-1:]
     assert "has 5 partitions, and had 2 when the query began" in error.message
     assert error.type == USER
+
+
+def test_two_streams_are_joined_as_columns_and_go_on_after_a_restart(world: World) -> None:
+    plan = world.plan(JOIN_STREAMS)
+    written = 0
+    for seed in (1, 2):
+        world.send(300, seed)
+        query = world.query(plan)
+        query.start()
+        query.process_all()
+        assert query.figures.read == 300
+        assert query.figures.by_columns > 100
+        written += query.figures.written
+        query.stop()
+    want = world.expected(plan)
+    got = [(m.key() or b"", m.value() or b"", m.timestamp()[1]) for m in world.results(written)]
+    assert sorted(got) == rows(want)
+    assert len({name for _, value, _ in got if (name := json.loads(value)["NAME"])}) == 2
 
 
 def test_a_join_and_a_group_are_two_operators_and_exactly_once(world: World) -> None:

@@ -74,7 +74,6 @@ SMALLER_FOR_A_REASON = {
     "sql/functions/built_in": "imports all functions, which import the catalog",
     "sql/runtime/joined_rows": "for three kinds of joins",
     "sql/runtime/records": "for all steps",
-    "sql/runtime/stores": "for all steps that keep state",
     "streams/errors": "for all of streams, and its commands",
 }
 """Modules of `src/barnabas` below that and their reasons, as above."""

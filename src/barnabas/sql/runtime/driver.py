@@ -226,5 +226,20 @@ class MemoryStore:
         stop = bisect_left(self._sorted, encode_key(high))
         return iter([self._entries[key] for key in self._sorted[start:stop]])
 
+    def numbered(
+        self,
+        head: tuple[Any, ...],
+        keys: Sequence[tuple[Any, ...]],
+        lows: Sequence[int],
+        highs: Sequence[int],
+    ) -> list[list[tuple[int, int, Any]]]:
+        return [
+            [
+                (*place[-2:], value)
+                for place, value in self.range((*head, *key, low), (*head, *key, high + 1))
+            ]
+            for key, low, high in zip(keys, lows, highs, strict=True)
+        ]
+
     def __len__(self) -> int:
         return len(self._entries)

@@ -126,6 +126,7 @@ _SIGN: Final = 1 << 63
 _ALL: Final = (1 << 64) - 1
 _pack_long: Final = struct.Struct(">BQ").pack
 _read_long: Final = struct.Struct(">Q").unpack_from
+_read_longs: Final = struct.Struct(">BQBQ").unpack_from
 _pack_double: Final = struct.Struct(">d").pack
 
 
@@ -154,6 +155,17 @@ def encode_keys(keys: Sequence[tuple[Any, ...]]) -> list[bytes]:
             if len(texts) == len(keys):  # none has a zero in it
                 return [b"\x09" + text + _END for text in texts]
     return [encode_key(key) for key in keys]
+
+
+def encode_number(number: int) -> bytes:
+    """The bytes of a whole number as a part of a key."""
+    return _pack_long(_INTEGER, number + _SIGN)
+
+
+def decode_numbers(data: bytes, position: int) -> tuple[int, int]:
+    """The two whole numbers that are the parts of a key from that byte on."""
+    _, first, _, second = _read_longs(data, position)
+    return first - _SIGN, second - _SIGN
 
 
 def _escaped(data: bytes) -> bytes:

@@ -35,3 +35,14 @@ class Store(Protocol):
     ) -> Iterator[tuple[tuple[Any, ...], Any]]:
         """Entries with low <= key < high, ascending, as they were when the call began."""
         ...
+
+    def numbered(
+        self,
+        head: tuple[Any, ...],
+        keys: Sequence[tuple[Any, ...]],
+        lows: Sequence[int],
+        highs: Sequence[int],
+    ) -> list[list[tuple[int, int, Any]]]:
+        """For each key, of entries at (*head, *key, number, other number) both and the value, for
+        numbers from the key's low to its high, both included. Keys have equally many parts."""
+        ...

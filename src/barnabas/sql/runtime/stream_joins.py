@@ -175,6 +175,21 @@ class StreamStreamJoinNode(Node):
             for found, row in store.range((*place, from_ms), (*place, until_ms + 1)):
                 yield found[-2], found[-1], row
 
+    def kept_of(
+        self, keys: Sequence[StoreKey], side: int, lows: Sequence[int], highs: Sequence[int]
+    ) -> list[list[tuple[int, int, Row]]]:
+        """The same of different keys, for timestamps from each key's low to its high."""
+        assert self._stores is not None
+        found: list[list[tuple[int, int, Row]]] = [[] for _ in keys]
+        if not keys:
+            return found
+        until_ms = min(max(highs), max(self.latest(side), 0))
+        for segment in self.segments.between(min(lows), until_ms):
+            of_segment = self._stores[side].numbered((segment,), keys, lows, highs)
+            for entries, more in zip(found, of_segment, strict=True):
+                entries += more
+        return found
+
     def _keep(self, key: StoreKey, side: int, timestamp_ms: int, row: Row) -> None:
         assert self._stores is not None
         self.count += 1

@@ -19,7 +19,15 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, Protocol
 
-from barnabas.sql.runtime.rows_encoding import decode_key, encode_key, encode_keys, pack, unpack
+from barnabas.sql.runtime.rows_encoding import (
+    decode_key,
+    decode_numbers,
+    encode_key,
+    encode_keys,
+    encode_number,
+    pack,
+    unpack,
+)
 
 PAGE_BYTES_MAX: Final = 4_000
 """A page that is longer is split in two, unless it has one entry."""
@@ -145,20 +153,43 @@ class PagedStore:
 
     def range(self, low: Key, high: Key) -> Iterator[tuple[Key, Any]]:
         first, last = encode_key(low), encode_key(high)
-        entries: list[tuple[Key, Any]] = []
+        return iter([(decode_key(key), value) for key, value in self._between(first, last)])
+
+    def numbered(
+        self, head: Key, keys: Sequence[Key], lows: Sequence[int], highs: Sequence[int]
+    ) -> list[list[tuple[int, int, Any]]]:
+        start = encode_key(head)
+        found = []
+        for key, low, high in zip(encode_keys(keys), lows, highs, strict=True):
+            prefix = start + key
+            first, last = prefix + encode_number(low), prefix + encode_number(high + 1)
+            leaf = self._leaf(first)
+            values = leaf.values
+            assert values is not None
+            at = bisect_left(leaf.keys, first)
+            end = bisect_left(leaf.keys, last, at)
+            entries = [(place, values[place]) for place in leaf.keys[at:end]]
+            if end == len(leaf.keys):  # they may go on in the next leaf
+                entries = self._between(first, last)
+            size = len(prefix)
+            found.append([(*decode_numbers(place, size), value) for place, value in entries])
+        return found
+
+    def _between(self, first: bytes, last: bytes) -> list[tuple[bytes, Any]]:
+        entries: list[tuple[bytes, Any]] = []
         if first < last:
             self._collect(self._node(_ROOT), first, last, entries)
-        return iter(entries)
+        return entries
 
     def _collect(
-        self, node: _Node, first: bytes, last: bytes, found: list[tuple[Key, Any]]
+        self, node: _Node, first: bytes, last: bytes, found: list[tuple[bytes, Any]]
     ) -> None:
         keys = node.keys
         if node.children is None:
             values = node.values
             assert values is not None
             wanted = keys[bisect_left(keys, first) : bisect_left(keys, last)]
-            found.extend((decode_key(key), values[key]) for key in wanted)
+            found.extend([(key, values[key]) for key in wanted])
             return
         for place in range(_child_place(keys, first), max(1, bisect_left(keys, last))):
             self._collect(self._node(node.children[place]), first, last, found)

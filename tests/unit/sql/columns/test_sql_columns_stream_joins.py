@@ -159,6 +159,7 @@ def test_a_query_changes_between_records_and_columns(kind: str, within: str) -> 
         pytest.param("s0 s5 r3 r1 s6 r30", id="that wait for a late one"),
         pytest.param("r0 s50 r49 s51 s120 r119 r200", id="of many segments"),
         pytest.param("s0 n1 r9 n9 s9 r10 n40", id="without a key among them"),
+        pytest.param("s10 s1 r1 r10 s11 r2", id="past retention"),
     ],
 )
 def test_joins_of_one_batch(kind: str, times: str) -> None:

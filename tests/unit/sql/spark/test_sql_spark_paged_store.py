@@ -85,6 +85,37 @@ def test_it_is_a_store_like_the_one_in_memory(steps: list[tuple[Any, ...]]) -> N
         assert len(data) <= paged_store.PAGE_BYTES_MAX
 
 
+TEXTS = st.sampled_from(("", "a", "a\x00", "b"))
+PLACES = st.tuples(st.integers(0, 1), TEXTS, st.integers(-20, 20), st.integers(0, 9))
+
+
+@settings(max_examples=100)
+@given(
+    st.sets(PLACES, max_size=200),
+    st.dictionaries(TEXTS, st.tuples(st.integers(-25, 25), st.integers(-25, 25))),
+)
+def test_entries_with_numbers_are_found_for_many_keys(
+    places: set[tuple[int, str, int, int]], spans: dict[str, tuple[int, int]]
+) -> None:
+    pages = Counted()
+    stores = MemoryStore(), PagedStore("s", pages)
+    for place in places:
+        for store in stores:
+            store.put(place, f"{place} {'long' * 40}")
+    stores[1].flush()
+    lows, highs = [low for low, _ in spans.values()], [high for _, high in spans.values()]
+    expected = [
+        [
+            (time, number, f"{(1, text, time, number)} {'long' * 40}")
+            for segment, text, time, number in sorted(places)
+            if segment == 1 and text == key and low <= time <= high
+        ]
+        for key, (low, high) in spans.items()
+    ]
+    for store in (*stores, PagedStore("s", pages)):
+        assert store.numbered((1,), [(key,) for key in spans], lows, highs) == expected
+
+
 @pytest.mark.parametrize("asked", [10, 2_000], ids=["few", "most"])
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_many_keys_are_found_together(asked: int, is_kept: bool) -> None:

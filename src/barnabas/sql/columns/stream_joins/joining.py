@@ -124,11 +124,10 @@ class BatchJoin:
         if node.latest(side) != NEVER and len(arrivals.keys):
             lows, highs = spans_of_keys(arrivals, span, len(batch.keys))
             found = np.flatnonzero(lows <= highs)
-            for code, low, high in zip(
-                found.tolist(), lows[found].tolist(), highs[found].tolist(), strict=True
-            ):
-                key = batch.keys[code]
-                for entry in node.kept(key, side, low, high):
+            keys = [batch.keys[code] for code in found.tolist()]
+            listed = node.kept_of(keys, side, lows[found].tolist(), highs[found].tolist())
+            for code, key, entries in zip(found.tolist(), keys, listed, strict=True):
+                for entry in entries:
                     kept.add(key, *entry)
                     codes.append(code)
         size = len(codes)
