@@ -22,7 +22,7 @@ from barnabas.sql.analysis.analyse import analyse
 from barnabas.sql.analysis.commands import QueryCommand, apply
 from barnabas.sql.analysis.metastore import MetaStore
 from barnabas.sql.columns.sources import RawColumns
-from barnabas.sql.formats.avro import AvroFormat
+from barnabas.sql.formats.catalog import format_named
 from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.functions.built_in import functions
 from barnabas.sql.plan.encoding import encode_plan
@@ -79,6 +79,7 @@ CASES = {
     "Windowed count": (COUNT.format(more="GROUP BY k"), "JSON", "DOUBLE"),
     "Windowed count, DELIMITED in": (COUNT.format(more="GROUP BY k"), "DELIMITED", "DOUBLE"),
     "Windowed count, Avro in": (COUNT.format(more="GROUP BY k"), "AVRO", "DOUBLE"),
+    "Windowed count, Protobuf in": (COUNT.format(more="GROUP BY k"), "PROTOBUF", "DOUBLE"),
     "Windowed count, HAVING": (
         COUNT.format(more="GROUP BY k HAVING COUNT(*) > 5"),
         "JSON",
@@ -199,10 +200,10 @@ def plan_of(statements: str) -> QueryPlan:
     return plan
 
 
-def avro_values(
-    rows: Sequence[Sequence[Any]], number: str, registry: MemoryRegistry
+def written_values(
+    format_name: str, rows: Sequence[Sequence[Any]], number: str, registry: MemoryRegistry
 ) -> list[bytes]:
-    """The rows as Avro, as ksqlDB's own writer writes them."""
+    """The rows in a format with schemas, as ksqlDB's own writer writes them."""
     columns = [
         Column(name, sql_type, Part.VALUE)
         for name, sql_type in zip(
@@ -211,7 +212,8 @@ def avro_values(
             strict=True,
         )
     ]
-    write = AvroFormat().serializer(RecordPart(columns, {}, "s-value", registry, wraps=True))
+    part = RecordPart(columns, {}, "s-value", registry, wraps=True)
+    write = format_named(format_name).serializer(part)
     made = [[i, b, Number(str(d)) if "," in number else d, t] for i, b, d, t in rows]
     return [value for row in made if (value := write(row)) is not None]
 
@@ -232,8 +234,8 @@ def batch(
             json.dumps(dict(zip("IBDT", row, strict=True)) | more(n)).encode()
             for n, row in enumerate(rows)
         ]
-    elif format_name == "AVRO":
-        values = avro_values(rows, number, registry)
+    elif format_name in ("AVRO", "PROTOBUF"):
+        values = written_values(format_name, rows, number, registry)
     else:
         values = [",".join(map(str, row)).encode() for row in rows]
     first = round_ * RECORDS

@@ -7,6 +7,7 @@ A record is certain if the row reader would give the same values, bit by bit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -34,8 +35,14 @@ from barnabas.sql.schema import Column
 from barnabas.sql.types import BaseType, Decimal, SqlType
 
 
-def reader(format_name: str, part: RecordPart) -> Reader | None:
-    """Return what reads a format's bytes as vectors; None if only the row reader can."""
+def reader(format_name: str, part: RecordPart) -> Reader:
+    """Return what reads a format's bytes as vectors: all records are in doubt if only the row
+    reader reads the format, or columns of these types."""
+    made = _made_reader(format_name, part)
+    return made or partial(_read_by_rows, [column.type for column in part.columns])
+
+
+def _made_reader(format_name: str, part: RecordPart) -> Reader | None:
     if not part.columns:
         return _read_nothing if format_name in ("KAFKA", "NONE") else None
     if format_name == "KAFKA":
@@ -47,6 +54,13 @@ def reader(format_name: str, part: RecordPart) -> Reader | None:
     if format_name == "AVRO":
         return avro_reader(part)
     return None
+
+
+def _read_by_rows(types: Sequence[SqlType], data: Any) -> Read:
+    """Leave all records to the row reader."""
+    size = len(data)
+    is_row = mask_of(data.is_valid())
+    return Read([of_values(one, [None] * size) for one in types], is_row, np.ones(size, np.bool_))
 
 
 def _read_nothing(data: Any) -> Read:

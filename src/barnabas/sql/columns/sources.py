@@ -184,7 +184,8 @@ class ColumnSource:
     ) -> tuple[list[Vector], list[Vector]]:
         """The same with what the row reader reads at these places."""
         read = self._reader().read
-        records: list[Record | None] = [read(raw.record(place)) for place in places.tolist()]
+        given = map(raw.record, places.tolist()) if len(places) < len(raw) else raw.records()
+        records: list[Record | None] = list(map(read, given))
         of_rows = np.zeros(len(places), np.bool_)
         for at, (place, record) in enumerate(zip(places.tolist(), records, strict=True)):
             gone[place] = record is None
@@ -232,6 +233,4 @@ def column_source(
         return None
     read_key = reading.reader(step.formats.key.name, key_part(step, schemas)[1])
     read_value = reading.reader(step.formats.value.name, value_part(step, schemas)[1])
-    if read_key is None or read_value is None:
-        return None
     return ColumnSource(form, read_key, read_value, reader)
