@@ -15,7 +15,8 @@ PICTURES = [
     ("barnabas.sql", "SQL over streams"),
 ]
 HOSTS_OF_SQL = ("engine", "server", "shell", "spark", "testing", "udf")
-CODE_PATH = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.py)`")
+CODE_PATH = re.compile(r"`((?:[a-z0-9_]+/)*[a-z0-9_]+\.py)`")
+"""A module, or the end of its path where the text has named its folder."""
 
 
 def pictured_layers(heading: str = "The map") -> list[list[str]]:
@@ -61,11 +62,20 @@ def test_every_room_is_in_the_picture(package: str, heading: str) -> None:
 
 
 def test_modules_that_are_named_exist() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    named = set(CODE_PATH.findall(text))
-    places = (ROOT / "src" / "barnabas", ROOT / "src", ROOT)
+    named = {
+        name
+        for document in ("ARCHITECTURE.md", "docs/testing.md")
+        for name in CODE_PATH.findall((ROOT / document).read_text())
+    }
+    modules = [
+        str(path)
+        for room in ("src", "tests", "bench", "tools")
+        for path in (ROOT / room).rglob("*.py")
+    ]
     assert named
-    assert {name for name in named if not any((place / name).exists() for place in places)} == set()
+    assert {
+        name for name in named if not any(module.endswith(f"/{name}") for module in modules)
+    } == set()
 
 
 def test_all_of_sql_is_pure_but_its_hosts() -> None:
