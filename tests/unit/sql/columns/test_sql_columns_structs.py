@@ -239,6 +239,30 @@ def test_members_are_found_by_the_same_spelling(first: str, second: str) -> None
 
 
 @pytest.mark.parametrize(
+    "second",
+    [
+        '{"Id":null,"A":{"id":3}}',
+        '{"Id":4,"A":{"id":null}}',
+        '{"Id":4,"A":{"Id":null,"id":3}}',
+        '{"Id":4,"A":{"id":3,"Id":null}}',
+        '{"Id":4,"id":null}',
+        '{"A":{"id":3,"x":{"Id":null}}}',
+    ],
+)
+def test_a_name_with_two_spellings_at_two_depths(second: str) -> None:
+    source = (
+        "CREATE STREAM s (k STRING KEY, id INT, a STRUCT<id INT>)"
+        " WITH (kafka_topic='s', value_format='JSON');"
+    )
+    (plan,) = plans_of(source + "CREATE STREAM q AS SELECT k, id, a->id AS x FROM s;", {"s": 1})
+    bodies = ('{"Id":1,"A":{"id":2}}', second)
+    records: Batches = [[("s", TopicRecord(b"k", body.encode(), 0)) for body in bodies]]
+    want, _ = outcome(plan, copies(records), 1, None)
+    got, _ = outcome(plan, copies(records), 1, 1)
+    assert got == want
+
+
+@pytest.mark.parametrize(
     "odd", [b'{"ID":5,"A":{"U":{"ID":"x"}}}', b'{"ID":5,"M":{"p":"x"}}', b'{"ID":5,"L":{}}']
 )
 def test_an_unused_column_that_does_not_fit_is_noted(odd: bytes) -> None:
