@@ -22,6 +22,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from barnabas.app.testing import Kafka
+from barnabas.spark.small_batches import collect_binary, optional_rules
 from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine.queries import PersistentQuery
 from barnabas.sql.engine.spark_runner import SparkQueryRunner
@@ -187,6 +188,38 @@ def test_spark_makes_the_parcels_of_ranges(spark: SparkSession) -> None:
     ]
     # As it was before: Spark compares the type of a label with the checkpoint's.
     assert made.schema["label"] == SCHEMA["label"]
+
+
+@pytest.mark.parametrize("is_rdd", [True, False])
+def test_rows_are_collected_as_spark_does(spark: SparkSession, is_rdd: bool) -> None:
+    """The rows of a micro-batch are an RDD; those of any other plan Spark collects itself."""
+    rows = [(number, bytearray(range(256)) * number) for number in (0, 1, 40, 2)]
+    given = spark.sparkContext.parallelize(rows, 3)
+    frame = spark.createDataFrame(given, "label int, parcel binary")  # type: ignore[type-var]
+    if not is_rdd:
+        frame = frame.select("label", "parcel")
+    name = frame._jdf.queryExecution().analyzed().getClass().getSimpleName()
+    assert (name == "LogicalRDD") == is_rdd
+    assert collect_binary(frame, 1) == [bytes(data) for _, data in rows]
+    assert collect_binary(frame.limit(0), 1) == []
+
+
+def test_collecting_fails_as_spark_does(spark: SparkSession) -> None:
+    def fail(number: int) -> tuple[int, bytearray]:
+        raise ValueError(f"no row {number}")
+
+    given = spark.sparkContext.parallelize([1], 1).map(fail)
+    frame = spark.createDataFrame(given, "label int, parcel binary")  # type: ignore[type-var]
+    with pytest.raises(Exception, match="no row 1") as of_spark:
+        frame.collect()
+    with pytest.raises(of_spark.type, match="no row 1"):
+        collect_binary(frame, 1)
+
+
+def test_rules_that_spark_needs_are_not_among_the_optional(spark: SparkSession) -> None:
+    optional = {name.rpartition(".")[2] for name in optional_rules(spark).split(",")}
+    assert {"CollapseProject", "ColumnPruning", "PushDownPredicates"} <= optional
+    assert not {"FinishAnalysis", "ReplaceExpressions", "ExtractPythonUDFs"} & optional
 
 
 def test_files_of_this_machine_need_no_process(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,11 +13,12 @@ nothing. Compiled by Janino, which Spark brings along.
 from __future__ import annotations
 
 import logging
-from typing import Any, Final
+from typing import Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes without types
 from pyspark.sql import DataFrame, SparkSession
 
+from barnabas.spark.java_code import JavaCode
 from barnabas.spark.local_files import HAS_MOVED_CLASSES
 
 _log = logging.getLogger(__name__)
@@ -194,8 +195,7 @@ class RangeStream
 """.replace("MEMORY", f"org.apache.spark.sql.execution.streaming{'.runtime' * HAS_MOVED_CLASSES}")
 
 _OLDER_SOURCES: Final = "spark.sql.streaming.disabledV2MicroBatchReaders"
-_compiled: tuple[Any, Any] | None = None
-"""The gateway to a JVM, and what wraps frames there."""
+_WRAPPER: Final = JavaCode(_CLASS, _SOURCE)
 
 
 def why_no_ranges(session: SparkSession) -> str:
@@ -203,7 +203,7 @@ def why_no_ranges(session: SparkSession) -> str:
     if "kafka" in str(session.conf.get(_OLDER_SOURCES, "")).lower():
         return f"{_OLDER_SOURCES} asks for Spark's older source"
     try:
-        _wrapper(session)
+        _WRAPPER.object_in(session)
     except Py4JError as error:
         _log.info("ranges of Kafka's offsets cannot be compiled: %s", error)
         return f"Spark {session.version} has other classes"
@@ -216,22 +216,4 @@ def ranges_of(records: DataFrame) -> DataFrame:
     A row is of one partition and one micro-batch; its last offset is the one before `until`.
     """
     session = records.sparkSession
-    return DataFrame(_wrapper(session).apply(records._jdf), session)
-
-
-def _wrapper(session: SparkSession) -> Any:
-    """Compiled once for each JVM. Raises Py4JError."""
-    global _compiled
-    gateway: Any = session.sparkContext._gateway
-    if _compiled is None or _compiled[0] is not gateway:
-        jvm: Any = session.sparkContext._jvm
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        # The loader that has the connector.
-        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        compiler.setParentClassLoader(loader)
-        compiler.cook(_SOURCE)
-        made = compiler.getClassLoader().loadClass(_CLASS)
-        no_types = gateway.new_array(jvm.java.lang.Class, 0)
-        no_values = gateway.new_array(jvm.Object, 0)
-        _compiled = gateway, made.getDeclaredConstructor(no_types).newInstance(no_values)
-    return _compiled[1]
+    return DataFrame(_WRAPPER.object_in(session).apply(records._jdf), session)

@@ -4,7 +4,7 @@ Without Hadoop's native library, which PySpark lacks, Hadoop's local file system
 each file that they create and `readlink` for each that they rename: some fifteen processes and a
 tenth of a second for a micro-batch with state. So the JVM gets a local file system that calls the
 operating system itself, put into Hadoop's cache of file systems. It also writes no checksums, which
-are a second file beside each. Compiled by Janino, which ships with Spark.
+are a second file beside each.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any, Final
 from pyspark import __version__
 from pyspark.sql import SparkSession
 
+from barnabas.spark.java_code import JavaCode
+
 HAS_MOVED_CLASSES: Final = not __version__.startswith("4.0.")
 """Spark 4.1 moved classes of streaming into packages of their own."""
 CHECKPOINT_MANAGER: Final = (
@@ -22,8 +24,9 @@ CHECKPOINT_MANAGER: Final = (
 )
 """Writes checkpoints through the file system that `use_plain_files` sets."""
 
-_CLASS = "PlainLocalFiles"
-_SOURCE = """
+_PLAIN_FILES: Final = JavaCode(
+    "PlainLocalFiles",
+    """
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -41,20 +44,15 @@ public class PlainLocalFiles extends org.apache.hadoop.fs.RawLocalFileSystem {
         }
     }
 }
-"""
+""",
+)
 
 
 def use_plain_files(session: SparkSession) -> None:
     """Have the session's JVM use it for `file:` from now on."""
     jvm: Any = session.sparkContext._jvm
     gateway: Any = session.sparkContext._gateway
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    compiler.cook(_SOURCE)
-    made = compiler.getClassLoader().loadClass(_CLASS)
-    no_types = gateway.new_array(jvm.java.lang.Class, 0)
-    raw = made.getDeclaredConstructor(no_types).newInstance(gateway.new_array(jvm.Object, 0))
-    files = jvm.org.apache.hadoop.fs.LocalFileSystem(raw)
+    files = jvm.org.apache.hadoop.fs.LocalFileSystem(_PLAIN_FILES.object_in(session))
     place = jvm.java.net.URI.create("file:///")
     conf = session.sparkContext._jsc.hadoopConfiguration()
     files.initialize(place, conf)

@@ -203,6 +203,9 @@ class SessionOptions:
         if self.small_batches:
             settings["spark.sql.codegen.wholeStage"] = "false"
             settings["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
+            if self.settings.get("spark.ui.enabled", "false") == "false":
+                # Nobody sees the description of a micro-batch's plan: this one is empty.
+                settings["spark.sql.ui.explainMode"] = "codegen"
         if self.packages:
             settings[PACKAGES] = ",".join(self.all_packages)
             settings["spark.jars.ivy"] = self.ivy_directory

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from queue import Queue
@@ -183,6 +184,15 @@ def test_hot_code_alone_is_optimised_where_batches_are_small() -> None:
         assert "-XX:TieredStopAtLevel=1" in small[name].split()
         assert "TieredStopAtLevel" not in hot[name]
         assert "-XX:Tier4InvocationThreshold=100000" in hot[name].split()
+
+
+def test_plans_of_small_batches_are_described_for_a_user_interface_only() -> None:
+    name = "spark.sql.ui.explainMode"
+    shown = {"spark.ui.enabled": "true"}
+    small = SessionOptions(small_batches=True)
+    assert small.as_settings()[name] == "codegen"
+    assert replace(small, settings=shown).as_settings()[name] == "simple"
+    assert SessionOptions().as_settings()[name] == "simple"
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ from barnabas.spark.progress import (
     positions_of,
 )
 from barnabas.spark.session import cores_of
+from barnabas.spark.small_batches import optional_rules
 from barnabas.spark.supervision import QueryState, SupervisedStream
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.query_failures import QueryFailure, failure_of
@@ -287,6 +288,7 @@ class SparkQuery:
         for name, value in {
             "spark.sql.shuffle.partitions": str(tasks),
             "spark.sql.adaptive.enabled": "false",
+            "spark.sql.optimizer.excludedRules": optional_rules(self._spark),
             "spark.sql.streaming.noDataMicroBatches.enabled": "false",
             "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
             # No limit in bytes: for one Spark measures the whole batch again with each row.

@@ -29,12 +29,15 @@ from barnabas.spark.datasource.task import POOL, TaskPlace, Transaction
 from barnabas.spark.exactly_once import BATCH_HEADER, QUERY_HEADER, RECORDS_HEADER
 from barnabas.spark.record_columns import RecordColumns
 from barnabas.spark.record_writer import KafkaRecord, RecordWriter
+from barnabas.spark.small_batches import collect_binary
 from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.parcels import Header, Note, Notes, Results, Written, decode_parcel
 
 _log = logging.getLogger(__name__)
 _BY_KEY = -1
 METADATA_TIMEOUT_SECONDS = 30.0
+_PARCEL = 1
+"""The column of the parcels."""
 _BATCHES_KEPT = 100
 """Spark remembers the progress of as many micro-batches."""
 
@@ -243,8 +246,8 @@ class ResultSink:
         notes = Notes()
         written: list[Written] = []
         try:
-            for row in rows.collect():
-                parcel = decode_parcel(bytes(row["parcel"]))
+            for data in collect_binary(rows, _PARCEL):
+                parcel = decode_parcel(data)
                 if isinstance(parcel, Notes):
                     notes.add(parcel)
                 elif isinstance(parcel, Written):

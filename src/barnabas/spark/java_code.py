@@ -1,0 +1,35 @@
+"""Barnabas's Java classes in Spark's JVM. Janino, which ships with Spark, compiles them there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+class JavaCode:
+    """A Java class whose object is made once for each JVM."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self._name, self._source = name, source
+        self._made: tuple[Any, Any] | None = None
+        """The gateway to a JVM, and the object there."""
+
+    def object_in(self, session: SparkSession) -> Any:
+        """Return the object in the session's JVM.
+
+        Raises Py4JError if the class does not fit this version of Spark.
+        """
+        gateway: Any = session.sparkContext._gateway
+        if self._made is None or self._made[0] is not gateway:
+            jvm: Any = session.sparkContext._jvm
+            compiler = jvm.org.codehaus.janino.SimpleCompiler()
+            # The loader that has Spark's packages.
+            loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            compiler.setParentClassLoader(loader)
+            compiler.cook(self._source)
+            made = compiler.getClassLoader().loadClass(self._name)
+            no_types = gateway.new_array(jvm.java.lang.Class, 0)
+            no_values = gateway.new_array(jvm.Object, 0)
+            self._made = gateway, made.getDeclaredConstructor(no_types).newInstance(no_values)
+        return self._made[1]
