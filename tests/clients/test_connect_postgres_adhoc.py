@@ -298,8 +298,9 @@ def test_stop_pause_and_resume(capture: Callable[..., Capture]) -> None:
     count = len(captured.events())
     assert count < 20
     captured.restart()
-    for _ in range(3):
-        captured.driver.batch()
+    captured.server.run("INSERT INTO t VALUES (-1, 0)", database=DATABASE)
+    captured.until(lambda: (-1,) in captured.replayed())
+    captured.driver.batch()
     assert len(captured.events()) == count
     captured.signal("resume-snapshot")
     captured.until(lambda: len(captured.events()) > count)

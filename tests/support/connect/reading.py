@@ -9,6 +9,7 @@ from typing import Any
 
 from barnabas.connect.connectors.base import SourceConnector, TaskContext
 from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.schemas.data.errors import RetriableError
 from support.patience import PATIENCE_S
 
 
@@ -63,11 +64,20 @@ class SourceDriver:
         return made
 
     def until(self, condition: Callable[[list[SourceRecord]], Any]) -> list[SourceRecord]:
-        """Run micro-batches until the records so far are enough; returns all of them."""
+        """Run micro-batches until the records so far are enough; returns all of them.
+
+        Runs again after an error that heals, as a worker does: PostgreSQL may take a moment to
+        release the slot of a reader that has stopped.
+        """
         deadline = time.monotonic() + PATIENCE_S
+        problem = "no error"
         while not condition(self.records):
-            assert time.monotonic() < deadline, f"only {len(self.records)} records came"
-            self.batch()
+            told = f"only {len(self.records)} records came; {problem}"
+            assert time.monotonic() < deadline, told
+            try:
+                self.batch()
+            except RetriableError as error:
+                problem = str(error)
         return self.records
 
     def stop(self) -> None:
