@@ -42,7 +42,7 @@ from barnabas.spark.progress import (
     positions_of,
 )
 from barnabas.spark.session import cores_of
-from barnabas.spark.small_batches import optional_rules
+from barnabas.spark.small_batches import collect_binary, optional_rules
 from barnabas.spark.supervision import QueryState, SupervisedStream
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.query_failures import QueryFailure, failure_of
@@ -64,7 +64,12 @@ from barnabas.sql.spark.results import (
     ResultRecords,
     ResultSink,
 )
-from barnabas.sql.spark.worker import SCHEMA, ResultFunction, SourceFunction
+from barnabas.sql.spark.worker import (
+    PARCEL_COLUMN,
+    SCHEMA,
+    ResultFunction,
+    SourceFunction,
+)
 
 _log = logging.getLogger(__name__)
 SAME_WORKERS: Final = {"spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false"}
@@ -154,7 +159,7 @@ class SparkQuery:
             if max(planned.get(topic, ()), default=-1) >= count:
                 # Its keys may be elsewhere now; the next start checks that.
                 raise AddedPartitionsError(f"Topic {topic} has more than {count} partitions now")
-        self._sink.write(rows, batch_id)
+        self._sink.write(lambda: collect_binary(rows, PARCEL_COLUMN), batch_id)
 
     def _close_committer(self) -> None:
         committer, self._committer = self._committer, None

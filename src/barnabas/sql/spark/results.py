@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaException
-from pyspark.sql import DataFrame
 
 from barnabas.java.hash import murmur2
 from barnabas.kafka.wire import CoordinatorError
@@ -29,15 +28,12 @@ from barnabas.spark.datasource.task import POOL, TaskPlace, Transaction
 from barnabas.spark.exactly_once import BATCH_HEADER, QUERY_HEADER, RECORDS_HEADER
 from barnabas.spark.record_columns import RecordColumns
 from barnabas.spark.record_writer import KafkaRecord, RecordWriter
-from barnabas.spark.small_batches import collect_binary
 from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.parcels import Header, Note, Notes, Results, Written, decode_parcel
 
 _log = logging.getLogger(__name__)
 _BY_KEY = -1
 METADATA_TIMEOUT_SECONDS = 30.0
-_PARCEL = 1
-"""The column of the parcels."""
 _BATCHES_KEPT = 100
 """Spark remembers the progress of as many micro-batches."""
 
@@ -241,12 +237,15 @@ class ResultSink:
         with self._lock:
             return Figures(**vars(self._figures))
 
-    def write(self, rows: DataFrame, batch_id: int) -> None:
-        """Run a micro-batch. Raises what its tasks or the commit fail of."""
+    def write(self, collect: Callable[[], Sequence[bytes]], batch_id: int) -> None:
+        """Run a micro-batch by `collect`, which returns its last parcels.
+
+        Raises what its tasks or the commit fail of.
+        """
         notes = Notes()
         written: list[Written] = []
         try:
-            for data in collect_binary(rows, _PARCEL):
+            for data in collect():
                 parcel = decode_parcel(data)
                 if isinstance(parcel, Notes):
                     notes.add(parcel)

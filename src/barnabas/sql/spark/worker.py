@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 SCHEMA = StructType(
     [StructField("label", IntegerType(), nullable=False), StructField("parcel", BinaryType())]
 )
-"""`label` names the partition; see labels.py."""
+"""`label` names the partition; see `topology.labels`."""
+PARCEL_COLUMN: Final = 1
 
 _ARROW = pa.schema([pa.field("label", pa.int32(), nullable=False), ("parcel", pa.binary())])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import Message
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from barnabas.app.testing import Kafka
 from barnabas.kafka.transactions import TransactionControl
@@ -40,19 +40,6 @@ from support.sql_queries import plans_of
     "CREATE STREAM c AS SELECT * FROM s;",
     {"s": 1, "C": 1},
 )
-
-
-class Rows:
-    """What Spark gives to `foreachBatch`."""
-
-    def __init__(self, parcels: Sequence[Any], failure: Exception | None = None) -> None:
-        self._parcels = parcels
-        self._failure = failure
-
-    def collect(self) -> list[dict[str, bytes]]:
-        if self._failure is not None:
-            raise self._failure
-        return [{"parcel": encode_parcel(parcel)} for parcel in self._parcels]
 
 
 class World:
@@ -118,15 +105,22 @@ def world(kafka: Kafka) -> Iterator[World]:
     close_connections()
 
 
-def frame(*parcels: Any, failure: Exception | None = None) -> DataFrame:
-    return cast("DataFrame", Rows(parcels, failure))
+def tasks(*parcels: Any, failure: Exception | None = None) -> Callable[[], list[bytes]]:
+    """Return what runs the tasks of a micro-batch."""
+
+    def collect() -> list[bytes]:
+        if failure is not None:
+            raise failure
+        return [encode_parcel(parcel) for parcel in parcels]
+
+    return collect
 
 
 def test_a_micro_batch_counts_when_the_driver_commits_it(world: World) -> None:
     driver, to = world.driver(), world.to()
     first, second = world.task(to, 0, 0, b"a", b"b"), world.task(to, 0, 1, b"c")
-    driver.write(frame(*first, *second), 0)
-    driver.write(frame(*world.task(to, 1, 0)), 1)
+    driver.write(tasks(*first, *second), 0)
+    driver.write(tasks(*world.task(to, 1, 0)), 1)
     assert world.pairs() == [(b"a", b"0"), (b"b", b"0"), (b"c", b"0")]
     assert (driver.figures.batches, driver.figures.written) == (2, 3)
     assert all(m.headers() is None for m in world.read())
@@ -134,11 +128,11 @@ def test_a_micro_batch_counts_when_the_driver_commits_it(world: World) -> None:
 
 def test_a_micro_batch_that_is_decided_is_not_written_again(world: World) -> None:
     to = world.to()
-    world.driver().write(frame(*world.task(to, 0, 0, b"a")), 0)
+    world.driver().write(tasks(*world.task(to, 0, 0, b"a")), 0)
     # Spark does not know that it was, and runs it again in another process.
     driver = world.driver()
-    driver.write(frame(*world.task(to, 0, 0, b"a")), 0)
-    driver.write(frame(*world.task(to, 1, 0, b"a")), 1)
+    driver.write(tasks(*world.task(to, 0, 0, b"a")), 0)
+    driver.write(tasks(*world.task(to, 1, 0, b"a")), 1)
     assert world.pairs() == [(b"a", b"0"), (b"a", b"1")]
 
 
@@ -146,9 +140,9 @@ def test_what_a_failed_micro_batch_left_open_is_aborted(world: World) -> None:
     driver, to = world.driver(), world.to()
     world.task(to, 0, 0, b"lost")
     with pytest.raises(ZeroDivisionError):
-        driver.write(frame(failure=ZeroDivisionError()), 0)
+        driver.write(tasks(failure=ZeroDivisionError()), 0)
     assert world.pairs() == []
-    world.driver().write(frame(*world.task(to, 0, 0, b"a")), 0)
+    world.driver().write(tasks(*world.task(to, 0, 0, b"a")), 0)
     assert world.pairs() == [(b"a", b"0")]
 
 
@@ -159,15 +153,15 @@ def test_what_others_have_prepared_is_aborted_where_a_transaction_is_lost(world:
     control.abort(lost[1].prepared.transactional_id)
     control.close()
     with pytest.raises(NotPreparedError):
-        driver.write(frame(*lost, *other), 0)
+        driver.write(tasks(*lost, *other), 0)
     assert world.pairs() == []
 
 
 def test_what_a_copy_of_an_older_checkpoint_has_prepared_is_aborted(world: World) -> None:
     driver, to = world.driver(), world.to()
-    driver.write(frame(*world.task(to, 5, 0, b"a")), 5)
+    driver.write(tasks(*world.task(to, 5, 0, b"a")), 5)
     with pytest.raises(CheckpointBehindError):
-        driver.write(frame(*world.task(to, 4, 0, b"again")), 4)
+        driver.write(tasks(*world.task(to, 4, 0, b"again")), 4)
     assert world.pairs() == [(b"a", b"5")]
 
 
@@ -180,7 +174,7 @@ class Session:
 
 def test_the_last_decision_goes_with_the_checkpoint(world: World, tmp_path: Path) -> None:
     driver, to = world.driver(), world.to()
-    driver.write(frame(*world.task(to, 5, 0, b"a")), 5)
+    driver.write(tasks(*world.task(to, 5, 0, b"a")), 5)
     options = SparkQueryOptions(world.kafka.bootstrap_servers, str(tmp_path))
     query = SparkQuery(PLAN, options, cast("SparkSession", Session()))
     query._committer = driver._committer
@@ -196,11 +190,11 @@ def test_the_last_decision_goes_with_the_checkpoint(world: World, tmp_path: Path
 
 def test_a_new_owner_fences_the_one_before_whatever_its_checkpoint(world: World) -> None:
     before = world.driver()
-    before.write(frame(*world.task(world.to(), 5, 0, b"a")), 5)
+    before.write(tasks(*world.task(world.to(), 5, 0, b"a")), 5)
     after = world.driver("second")
     with pytest.raises(KafkaException, match="fenced"):
-        before.write(frame(*world.task(world.to(), 6, 0, b"late")), 6)
-    after.write(frame(*world.task(world.to("second"), 0, 0, b"b")), 0)
+        before.write(tasks(*world.task(world.to(), 6, 0, b"late")), 6)
+    after.write(tasks(*world.task(world.to("second"), 0, 0, b"b")), 0)
     assert world.pairs() == [(b"a", b"5"), (b"b", b"0")]
 
 
@@ -218,7 +212,7 @@ def test_results_with_headers_and_without_are_in_one_transaction_in_their_order(
     results.write(Results(pa.array([b"b", b"c"]), pa.array([b"3", None]), np.array(at), None))
     (prepared,) = results.prepare()
     assert (prepared.records, results.count) == (4, 4)
-    world.driver().write(frame(Written(prepared, was_retried=False)), 0)
+    world.driver().write(tasks(Written(prepared, was_retried=False)), 0)
     found = [(m.key(), m.value(), m.timestamp()[1], m.headers()) for m in world.read()]
     assert found == [
         (b"a", b"1", at[0], [("h", b"1"), ("n", None)]),
@@ -275,7 +269,7 @@ def test_the_last_stage_of_a_micro_batch_writes_its_parcels_and_gives_what_the_d
     assert isinstance(notes, Notes)
     assert isinstance(written, Written)
     assert (notes.read, notes.written, written.prepared.task) == (2, 3, 3)
-    world.driver().write(frame(notes, written), 7)
+    world.driver().write(tasks(notes, written), 7)
     found = [(m.key(), m.value(), m.timestamp()[1], m.headers()) for m in world.read()]
     assert found == [
         (b"a", None, 0, None),
@@ -286,7 +280,7 @@ def test_the_last_stage_of_a_micro_batch_writes_its_parcels_and_gives_what_the_d
 
 def test_marks_say_how_many_results_a_task_has_written(world: World) -> None:
     to = world.to(marks_all=True)
-    world.driver().write(frame(*world.task(to, 3, 1, b"a", b"b")), 3)
+    world.driver().write(tasks(*world.task(to, 3, 1, b"a", b"b")), 3)
     marks = [dict(cast("Any", m.headers())) for m in world.read()]
     assert [mark[BATCH_HEADER] for mark in marks] == [b"first/3/1"] * 2
     assert [mark[RECORDS_HEADER] for mark in marks] == [b"2"] * 2
