@@ -159,7 +159,7 @@ KEYS_OF = {
     # A record of one stream meets three of the other: one at its own time, two 10 s from it.
     "Stream joined to a stream within 10 s, a key for each record": RECORDS,
 }
-"""How many the records of a case have, if not KEYS."""
+"""The number of keys in cases that have not KEYS."""
 
 
 class Pages:

@@ -55,7 +55,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What the token endpoint gives for a login."""
+    """The tokens of a login."""
 
     id_token: str = field(repr=False)
     refresh_token: str | None = field(default=None, repr=False)

@@ -86,7 +86,7 @@ class StreamStreamJoinNode(Node):
         before, after = within.before_ms, within.after_ms
         self.sides = (Side(before, after, is_outer[LEFT]), Side(after, before, is_outer[RIGHT]))
         self.waits = within.grace_ms is not None and any(is_outer)
-        """Whether records of an outer side wait for a partner."""
+        """True if records of an outer side wait for a partner."""
         # Kafka Streams takes twice the figure before for the window's size here.
         default_grace = max(DAY_MS - 2 * before, 0)
         self.grace_ms = default_grace if within.grace_ms is None else within.grace_ms
