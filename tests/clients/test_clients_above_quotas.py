@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 import barnabas
 from barnabas.app.testing import Kafka
@@ -54,6 +55,7 @@ def throttled(config: dict[str, Any], told: list[float]) -> dict[str, Any]:
 
 
 def test_librdkafka_is_told_and_all_arrives(cluster: barnabas.Cluster) -> None:
+    """More is sent and read until the client is told: a machine may be too slow to be above."""
     limit(cluster, "noisy", producer_byte_rate=LIMIT, consumer_byte_rate=LIMIT)
     base = {"bootstrap.servers": cluster.bootstrap_servers, "client.id": "noisy"}
 
@@ -61,23 +63,24 @@ def test_librdkafka_is_told_and_all_arrives(cluster: barnabas.Cluster) -> None:
     delivered: list[int | None] = []
     config = throttled({**base, "batch.num.messages": 5, "linger.ms": 0}, told)
     producer = Producer(config)
-    for number in range(MESSAGES):
-        producer.produce(
-            "quota-topic",
-            VALUE,
-            key=b"%d" % number,
-            on_delivery=lambda error, message: delivered.append(message.offset()),
-        )
-        producer.poll(0)
-    producer.flush(PATIENCE_S)
-    assert len(delivered) == MESSAGES
-    assert max(told) > 0
-    produced = figures(cluster, "Produce", "noisy")
-    assert produced["throttle-time"] > 0
-    assert produced["byte-rate"] > 0
-    # A second's worth is free; what is left of it takes as long as the limit says.
-    owed_s = (MESSAGES * len(VALUE) - LIMIT) / LIMIT
-    assert sum(told) > 0.8 * owed_s
+    sent = 0
+    began = time.monotonic()
+    while not told or is_free(cluster, "Produce", "noisy"):
+        for number in range(MESSAGES):
+            producer.produce(
+                "quota-topic",
+                VALUE,
+                key=b"%d" % number,
+                on_delivery=lambda error, message: delivered.append(message.offset()),
+            )
+            producer.poll(0)
+        producer.flush(PATIENCE_S)
+        sent += MESSAGES
+    took_s = time.monotonic() - began
+    assert len(delivered) == sent
+    # A second's worth is free; what is left of it takes as long as the limit says, with the pause
+    # that the last answer asks for.
+    assert took_s + told[-1] > 0.8 * (sent * len(VALUE) - LIMIT) / LIMIT
 
     told.clear()
     got = 0
@@ -94,17 +97,20 @@ def test_librdkafka_is_told_and_all_arrives(cluster: barnabas.Cluster) -> None:
         )
     )
     consumer.subscribe(["quota-topic"])
-    while got < MESSAGES:
+    while got < sent or not told or is_free(cluster, "Fetch", "noisy"):
         message = consumer.poll(PATIENCE_S)
         assert message is not None
         assert message.error() is None
         got += 1
-    consumer.poll(0)
+        if got % sent == 0:
+            consumer.seek(TopicPartition("quota-topic", 0, 0))
     consumer.close()
-    assert max(told) > 0
-    fetched = figures(cluster, "Fetch", "noisy")
-    assert fetched["throttle-time"] > 0
-    assert fetched["byte-rate"] > 0
+
+
+def is_free(cluster: barnabas.Cluster, kind: str, client_id: str) -> bool:
+    """Return whether the broker has not throttled a client lately."""
+    measured = figures(cluster, kind, client_id)
+    return not (measured["throttle-time"] > 0 and measured["byte-rate"] > 0)
 
 
 def test_topic_changes_count_together_whichever_broker_is_asked() -> None:
