@@ -170,8 +170,10 @@ def test_a_search_ends_when_its_page_goes(page: Console, kafka: Kafka) -> None:
         text = page.http.get("/metrics").text
         return float(next(x for x in text.splitlines() if x.startswith("console_streams "))[16:])
 
+    wait_until(lambda: streams() == 0, "the end of earlier tests' streams", 20)
     with page.http.stream("GET", f"/api/topics/{topic}/tail") as answer:
-        next(answer.iter_lines())
+        lines = answer.iter_lines()  # httpx closes the connection with the iterator
+        next(lines)
         assert streams() == 1
     wait_until(lambda: streams() == 0, "the tail's end", 20)
 
