@@ -482,6 +482,39 @@ def test_late_groups_lead_to_the_group(page: Page, world: Console) -> None:
     expect(page.locator("h1")).to_have_text("billing")
 
 
+def test_pages_of_groups_note_that_a_role_sees_only_some_topics(
+    browser: Browser, world: Console, tmp_path: Path
+) -> None:
+    bootstrap = world.get("nodes")["nodes"][0]
+    users = tmp_path / "users"
+    users.write_text("eve: pw,pays\n")
+    values = {
+        "bootstrap.servers": f"{bootstrap['host']}:{bootstrap['port']}",
+        "console.users.file": str(users),
+        "console.roles.pays.rights": "view,edit",
+        "console.roles.pays.topics": "payments",
+        "console.roles.pays.groups": "billing",
+    }
+    with console(values) as guarded:
+        context = browser.new_context()
+        page = context.new_page()
+        page.set_default_timeout(TIMEOUT_MS)
+        page.goto(f"{guarded.url}/#/")
+        page.get_by_label("Name").fill("eve")
+        page.get_by_label("Password").fill("pw")
+        page.keyboard.press("Enter")
+        late = page.locator("section", has=page.get_by_role("heading", name="Late groups"))
+        expect(late).to_contain_text("No group has records to read in topics that you may see.")
+        expect(late).to_contain_text("Topics that you may not see are not counted.")
+        page.goto(f"{guarded.url}/#/groups/billing")
+        expect(page.locator("main .card")).to_contain_text("The group has more topics")
+        assert found_by_axe(page) == []
+        page.get_by_role("button", name="Reset offsets").click()
+        expect(page.get_by_label("Topic", exact=True)).to_contain_text("that you may see")
+        assert "orders" not in page.locator("main, dialog").all_inner_texts()[0]
+        context.close()
+
+
 def test_markup_in_names_of_the_cluster_stays_text(page: Page, world: Console) -> None:
     for path, title in (("/access", "Access"), ("/access/users", "Access"), ("/quotas", "Quotas")):
         show(page, world, path, title)

@@ -66,7 +66,7 @@ def guarded(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "bootstrap.servers": kafka.bootstrap_servers,
         "console.users.file": str(users),
         "console.roles.shop.rights": "view,read,produce,edit,admin",
-        "console.roles.shop.topics": "shop-*",
+        "console.roles.shop.topics": "*shop-*",
         "console.roles.shop.groups": "later*",
     }
     with console(values) as found:
@@ -400,7 +400,7 @@ def test_searches_for_hanging_transactions_are_bounded() -> None:
 def test_late_groups_by_records_and_seconds(
     page: Console, guarded: Console, kafka: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = kafka.topic(partitions=2)
+    topic = kafka.topic("shop", partitions=2)
     producer = kafka.producer()
     hour_ago = int(time.time() * 1000) - HOUR_MS
     for number in range(20):

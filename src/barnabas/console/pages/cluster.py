@@ -58,9 +58,11 @@ def findings(call: Call) -> Any:
 
 def late_groups(call: Call) -> Any:
     """The groups with the most records still to read."""
-    found = call.services.lateness.late()
-    shown = [one for one in found.groups if call.user.may("view", group=one.name)]
-    return {"groups": as_json(shown[:LATE_SHOWN_MAX]), "left_out": found.left_out}
+    found = call.services.lateness.late(
+        lambda name: call.user.may("view", group=name),
+        lambda name: call.user.may("view", topic=name),
+    )
+    return {**as_json(found), "groups": as_json(found.groups[:LATE_SHOWN_MAX])}
 
 
 def topics(call: Call) -> Any:
@@ -190,9 +192,9 @@ def groups(call: Call) -> Any:
 
 
 def group(call: Call) -> Any:
-    """A group with members and lag."""
+    """A group with members and lag, in the topics that the user may see."""
     name = call.path["group"]
-    found = call.services.groups.one(name)
+    found = call.services.groups.one(name, lambda topic: call.user.may("view", topic=topic))
     may = {right: call.user.may(right, group=name) for right in ("edit", "admin")}
     return {**as_json(found), "may": may}
 
@@ -217,6 +219,8 @@ def reset_group(call: Call) -> Any:
         ]
     except (TypeError, KeyError, ValueError, AttributeError):
         raise BadRequestError("moves are not as the preview gives them") from None
+    for topic in {one.topic for one in moves}:
+        call.user.need("view", "resetting offsets of this topic", topic=topic)
     call.do(
         "reset offsets",
         name,
@@ -235,7 +239,9 @@ def _plan(call: Call) -> list[Move]:
     topics = [str(one) for one in wanted]
     for topic in topics:
         call.user.need("view", "planning with this topic", topic=topic)
-    moves: list[Move] = call.services.groups.plan(name, to, value, topics)
+    moves: list[Move] = call.services.groups.plan(
+        name, to, value, topics, lambda topic: call.user.may("view", topic=topic)
+    )
     return moves
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from barnabas.console.services.asking import (
@@ -94,6 +94,8 @@ class Group:
     total: int
     history: tuple[tuple[float, int], ...]
     """Times (seconds since 1970) and lags, since somebody looks."""
+    is_partial: bool
+    """True if it has topics that are not shown and not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,8 @@ class GroupService:
     def __init__(self, cluster: ClusterService) -> None:
         self._cluster = cluster
         self._rows = Kept(self._ask_rows, LIST_KEPT_S)
-        self._histories: dict[str, deque[tuple[float, int]]] = {}
+        self._histories: dict[tuple[str, frozenset[str]], deque[tuple[float, int]]] = {}
+        """By group, and by the topics that are not counted."""
         self._lock = threading.Lock()
 
     def find(
@@ -192,8 +195,8 @@ class GroupService:
                 found.append((row, lag))
         return found
 
-    def one(self, name: str) -> Group:
-        """A group. Raises AbsentError."""
+    def one(self, name: str, allowed: Callable[[str], bool] = lambda _: True) -> Group:
+        """A group with its topics that `allowed` says. Raises AbsentError."""
         row = next((row for row in self._rows.get() if row.name == name), None)
         if row is None:
             self._rows.forget()
@@ -202,20 +205,28 @@ class GroupService:
             raise AbsentError(f"there is no group {name}")
         members: Sequence[Member] = ()
         lags: list[Lag] = []
+        hidden: frozenset[str] = frozenset()
         if row.type in ("Classic", "Consumer"):
             row, members = self._described(row)
-            lags = self._lags(name, members)
+            committed = self._committed(name)
+            owned = [place for member in members for place in member.partitions]
+            topics = {topic for topic, _ in (*committed, *owned)}
+            hidden = frozenset(topic for topic in topics if not allowed(topic))
+            members = [
+                replace(one, partitions=tuple(_without(one.partitions, hidden))) for one in members
+            ]
+            lags = self._lags({at: committed[at] for at in _without(committed, hidden)}, members)
         total = sum(one.lag or 0 for one in lags)
+        of = name, hidden
         with self._lock:
-            if name not in self._histories and len(self._histories) >= WATCHED_GROUPS_MAX:
+            if of not in self._histories and len(self._histories) >= WATCHED_GROUPS_MAX:
                 self._histories.pop(next(iter(self._histories)))
-            history = self._histories.setdefault(name, deque(maxlen=LAGS_KEPT_MAX))
+            history = self._histories.setdefault(of, deque(maxlen=LAGS_KEPT_MAX))
             history.append((time.time(), total))
             seen = tuple(history)
-        return Group(row, tuple(members), tuple(lags), total, seen)
+        return Group(row, tuple(members), tuple(lags), total, seen, is_partial=bool(hidden))
 
-    def _lags(self, name: str, members: Iterable[Member]) -> list[Lag]:
-        committed = self._committed(name)
+    def _lags(self, committed: Mapping[Place, int], members: Iterable[Member]) -> list[Lag]:
         owners = {place: member.id for member in members for place in member.partitions}
         topics = {place[0] for place in (*committed, *owners)}
         ends = self._cluster.offsets(topics)
@@ -286,13 +297,21 @@ class GroupService:
             if part.committed_offset >= 0
         }
 
-    def plan(self, name: str, to: str, value: int = 0, topics: Sequence[str] = ()) -> list[Move]:
+    def plan(
+        self,
+        name: str,
+        to: str,
+        value: int = 0,
+        topics: Sequence[str] = (),
+        allowed: Callable[[str], bool] = lambda _: True,
+    ) -> list[Move]:
         """Return what a reset to `earliest`, `latest`, `time` (ms) or `offset` would move.
 
-        `shift` adds `value` to each offset. Without `topics` all that the group has committed.
+        `shift` adds `value` to each offset. Without `topics` it is all that the group has
+        committed and `allowed` says.
         """
         committed = self._committed(name)
-        wanted = set(topics) or {topic for topic, _ in committed}
+        wanted = set(topics) or {topic for topic, _ in committed if allowed(topic)}
         for topic in wanted:
             self._cluster.topic(topic)
         begins = self._cluster.offsets(wanted, EARLIEST)
@@ -354,6 +373,10 @@ class GroupService:
         answer: Any = access.at(address, DELETE_GROUPS, DeleteGroupsRequest(groups_names=[name]))
         self._rows.forget()
         check(answer.results[0].error_code, what=name)
+
+
+def _without(places: Iterable[Place], topics: Collection[str]) -> list[Place]:
+    return [place for place in places if place[0] not in topics]
 
 
 def _assigned(data: bytes) -> tuple[Place, ...]:

@@ -59,6 +59,17 @@ class Lateness:
 
     groups: tuple[LateGroup, ...]
     left_out: int
+    is_partial: bool
+    """True if the groups lag in topics that are not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The lag of a group by partition, in records, and of some in seconds."""
+
+    row: GroupRow
+    lags: Mapping[Place, int]
+    ages_s: Mapping[Place, float]
 
 
 class LatenessService:
@@ -73,11 +84,32 @@ class LatenessService:
         self._cluster, self._groups, self._now_s = cluster, groups, now_s
         self._late = Kept(self._ask, KEPT_S)
 
-    def late(self) -> Lateness:
-        """The late groups, at most ten seconds old."""
-        return self._late.get()
+    def late(
+        self,
+        groups: Callable[[str], bool] = lambda _: True,
+        topics: Callable[[str], bool] = lambda _: True,
+    ) -> Lateness:
+        """The late groups, at most ten seconds old, of those that `groups` says.
 
-    def _ask(self) -> Lateness:
+        Only topics that `topics` says count.
+        """
+        counted, left_out = self._late.get()
+        counted = [one for one in counted if groups(one.row.name)]
+        lagging = {topic for one in counted for topic, _ in one.lags}
+        seen = {topic for topic in lagging if topics(topic)}
+        found = []
+        for one in counted:
+            lags = {place: lag for place, lag in one.lags.items() if place[0] in seen}
+            if lags:
+                topic, number = _largest(lags)[0]
+                ages_s = [age_s for place, age_s in one.ages_s.items() if place in lags]
+                row, total = one.row, sum(lags.values())
+                lag_s = max(ages_s, default=None)
+                found.append(LateGroup(row.name, row.state, total, lag_s, f"{topic}-{number}"))
+        found.sort(key=lambda one: (-one.lag, one.name))
+        return Lateness(tuple(found), left_out, is_partial=seen != lagging)
+
+    def _ask(self) -> tuple[Sequence[_Counted], int]:
         rows = [row for row in self._groups.rows() if row.type in ("Classic", "Consumer")]
         chosen = rows[:GROUPS_MAX]
         committed = self._committed(chosen)
@@ -97,12 +129,8 @@ class LatenessService:
         dated = self._seconds(
             {row.name: _largest(lags) for row, lags, _ in late[:DATED_MAX]}, committed
         )
-        found = []
-        for row, lags, total in late:
-            topic, number = _largest(lags)[0]
-            seconds = dated.get(row.name)
-            found.append(LateGroup(row.name, row.state, total, seconds, f"{topic}-{number}"))
-        return Lateness(tuple(found), len(rows) - len(chosen))
+        counted = [_Counted(row, lags, dated.get(row.name, {})) for row, lags, _ in late]
+        return counted, len(rows) - len(chosen)
 
     def _committed(self, rows: Iterable[GroupRow]) -> dict[str, dict[Place, int]]:
         """Committed offsets by group; groups whose coordinator does not answer are left out."""
@@ -148,19 +176,21 @@ class LatenessService:
 
     def _seconds(
         self, places: Mapping[str, Sequence[Place]], committed: Mapping[str, Mapping[Place, int]]
-    ) -> dict[str, float]:
-        """The lag in seconds of groups, of the partitions whose leaders answer."""
+    ) -> dict[str, dict[Place, float]]:
+        """The lag in seconds of groups by partition, of those whose leaders answer."""
         wanted = {
             (place, committed[name][place]) for name, group in places.items() for place in group
         }
         answers = self._cluster.access.each(self._written_s, wanted)
         now_s = self._now_s()
-        found: dict[str, float] = {}
+        found: dict[str, dict[Place, float]] = {}
         for name, group in places.items():
-            times = [answers[place, committed[name][place]] for place in group]
-            known = [one for one in times if isinstance(one, float)]
-            if known:
-                found[name] = max(0.0, now_s - min(known))
+            times = {place: answers[place, committed[name][place]] for place in group}
+            found[name] = {
+                place: max(0.0, now_s - one)
+                for place, one in times.items()
+                if isinstance(one, float)
+            }
         return found
 
     def _written_s(self, one: tuple[Place, int]) -> float | None:

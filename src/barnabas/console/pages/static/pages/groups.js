@@ -71,6 +71,9 @@ export function groupPage({ names: [name], go, signal }) {
         { class: "card" },
         h("h2", {}, `Lag: ${plural(found.total, "record")}`),
         chart(found.history, { label: "Lag in records, while this page is open" }),
+        found.is_partial
+          ? h("p", { class: "quiet" }, "The group has more topics: those that you may not see are neither shown nor counted.")
+          : null,
       ),
       h("h2", {}, "Partitions"),
       table(
@@ -83,7 +86,7 @@ export function groupPage({ names: [name], go, signal }) {
           { title: "Member", show: (row) => row.member ?? "–" },
         ],
         found.lags,
-        { caption: "Lag by partition", empty: "The group has committed nothing." },
+        { caption: "Lag by partition", empty: found.is_partial ? "The group has committed nothing in topics that you may see." : "The group has committed nothing." },
       ),
       h("h2", {}, "Members"),
       table(
@@ -105,7 +108,7 @@ export function groupPage({ names: [name], go, signal }) {
 async function drop(path, name, found, go) {
   const done = await confirmed({
     title: `Delete group ${name}`,
-    lost: `The group’s committed offsets of ${plural(found.lags.length, "partition")} are lost: its consumers begin where auto.offset.reset says.`,
+    lost: `The group’s committed offsets of ${plural(found.lags.length, "partition")}${found.is_partial ? ", and those of topics that you may not see," : ""} are lost: its consumers begin where auto.offset.reset says.`,
     name,
     button: "Delete the group",
     work: (confirm) => remove(path, { confirm }),
@@ -130,7 +133,7 @@ function reset(path, name, found, place) {
       "earliest",
       () => changed(),
     );
-    const topic = select([["", "All topics"], ...topics.map((one) => [one, one])], "", () => changed());
+    const topic = select([["", found.is_partial ? "All topics that you may see" : "All topics"], ...topics.map((one) => [one, one])], "", () => changed());
     const value = h("input", { type: "number", value: "0", oninput: () => changed() });
     const at = h("input", { type: "datetime-local", step: "1", oninput: () => changed() });
     const valueField = field("Value", value);

@@ -85,8 +85,12 @@ function late(found) {
         { title: "Largest lag in", show: (row) => row.worst },
       ],
       found.groups,
-      { caption: "Groups with the most records still to read", empty: "No group has records to read." },
+      {
+        caption: "Groups with the most records still to read",
+        empty: found.is_partial ? "No group has records to read in topics that you may see." : "No group has records to read.",
+      },
     ),
+    found.is_partial ? h("p", { class: "quiet" }, "Topics that you may not see are not counted.") : null,
     found.left_out ? h("p", { class: "quiet" }, `${plural(found.left_out, "group")} were not looked at.`) : null,
   );
 }
