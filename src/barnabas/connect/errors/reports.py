@@ -67,8 +67,16 @@ class LogReporter:
     """
 
     def __init__(
-        self, task: str, policy: ErrorPolicy, counts: ErrorCounts, hide: Hide = str
+        self,
+        task: str,
+        policy: ErrorPolicy,
+        counts: ErrorCounts,
+        hide: Hide = str,
+        *,
+        masks: bool = False,
     ) -> None:
+        """`masks`: the transforms mask fields, so that no record is quoted as it was read."""
+        self._masks = masks
         self._hide = hide
         self._task = task
         self._policy = policy
@@ -82,13 +90,15 @@ class LogReporter:
         if _log.isEnabledFor(logging.ERROR):
             text = self._hide(self.message(failure))
             line = _log.makeRecord(_log.name, logging.ERROR, __file__, 0, "%s", (text,), None)
-            line.exc_text = self._hide(_trace(failure.error))
+            line.exc_text = self._hide(_trace(failure.shown or failure.error))
             _log.handle(line)
         self._counts.logged += 1
 
     def message(self, failure: Failure) -> str:
         """Return the line."""
-        what = f", where {_described(failure.original)}" if self._policy.logs_messages else ""
+        what = ""
+        if self._policy.logs_messages:
+            what = f", where {_described(failure.original, shows_values=not self._masks)}"
         return (
             f"Error encountered in task {self._task}. Executing stage '{failure.stage}' "
             f"with class '{failure.class_name}'{what}."
@@ -157,7 +167,7 @@ def _trace(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
 
 
-def _described(original: object) -> str:
+def _described(original: object, *, shows_values: bool) -> str:
     if isinstance(original, RawRecord):
         when = ""
         if original.timestamp_type != "NoTimestampType":
@@ -167,10 +177,10 @@ def _described(original: object) -> str:
             f"offset={original.offset}{when}}}"
         )
     if isinstance(original, SourceRecord):
+        values = f", key={original.key!r}, value={original.value!r}" if shows_values else ""
         return (
             f"source record is = {{sourcePartition={dict(original.source_partition)}, "
             f"sourceOffset={dict(original.source_offset)}, topic='{original.topic}', "
-            f"kafkaPartition={original.partition}, key={original.key!r}, "
-            f"value={original.value!r}, timestamp={original.timestamp_ms}}}"
+            f"kafkaPartition={original.partition}{values}, timestamp={original.timestamp_ms}}}"
         )
-    return f"record is {original!r}"
+    return f"record is {original!r}" if shows_values else "the record has masked fields"

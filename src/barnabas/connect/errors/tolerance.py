@@ -85,6 +85,8 @@ class Failure:
     error: BaseException
     original: Any
     attempts: int = 1
+    shown: BaseException | None = None
+    """The error as status and log have it, if not as it is."""
 
 
 Reporter = Callable[[Failure], None]
@@ -147,6 +149,8 @@ class Tolerance:
     now_ms: Callable[[], float] = lambda: monotonic() * 1000
     pause: Callable[[float], None] | None = None
     """Waits for seconds; None waits for `stopping`."""
+    show: Callable[[Any, BaseException, Any], BaseException] = lambda _, error, __: error
+    """Returns the error of a plugin at a record as status and log may have it."""
 
     def run(
         self, stage: Stage, operated: Any, original: Any, operation: Callable[..., T], *given: Any
@@ -161,7 +165,7 @@ class Tolerance:
             return self._retry(stage, operated, original, error, operation, given)
         except Exception as error:  # noqa: BLE001  # all that plugins raise
             self.counts.failures += 1
-            self.fail(Failure(stage, java_class(operated), error, original))
+            self._fail(stage, operated, error, original)
 
     def fail(self, failure: Failure) -> NoReturn:
         """Report a record that failed. Raises Dropped or ConnectError."""
@@ -169,9 +173,16 @@ class Tolerance:
         for report in self.reporters:
             report(failure)
         if not self.policy.tolerates_all:
-            raise ConnectError("Tolerance exceeded in error handler") from failure.error
+            shown = failure.shown or failure.error
+            raise ConnectError("Tolerance exceeded in error handler") from shown
         self.counts.skipped += 1
         raise Dropped from None
+
+    def _fail(
+        self, stage: Stage, operated: Any, error: BaseException, original: Any, attempts: int = 1
+    ) -> NoReturn:
+        shown = self.show(operated, error, original)
+        self.fail(Failure(stage, java_class(operated), error, original, attempts, shown))
 
     def _retry(
         self,
@@ -189,9 +200,10 @@ class Tolerance:
             self.counts.failures += 1
             now = self.now_ms()
             if now >= deadline:
-                self.fail(Failure(stage, java_class(operated), error, original, attempt))
+                self._fail(stage, operated, error, original, attempt)
             if self.stopping.is_set():
-                raise StoppedError(f"stopped before another try: {error}") from error
+                shown = self.show(operated, error, original)
+                raise StoppedError(f"stopped before another try: {shown}") from shown
             delay_ms = retry_delay_ms(attempt, self.policy.retry_delay_max_ms)
             self._wait(max(0.0, min(delay_ms, deadline - now)) / 1000)
             self.counts.retries += 1
@@ -202,8 +214,7 @@ class Tolerance:
                 error = again
             except Exception as other:  # noqa: BLE001  # all that plugins raise
                 self.counts.failures += 1
-                failure = Failure(stage, java_class(operated), other, original, attempt)
-                self.fail(failure)
+                self._fail(stage, operated, other, original, attempt)
 
     def _wait(self, seconds: float) -> None:
         if self.pause is not None:

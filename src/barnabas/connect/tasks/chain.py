@@ -17,6 +17,7 @@ from barnabas.connect.converters.base import Converter, HeaderConverter
 from barnabas.connect.converters.headers import ByteArrayHeaderConverter
 from barnabas.connect.converters.json import JsonConverter
 from barnabas.connect.converters.primitives import ByteArrayConverter, StringConverter
+from barnabas.connect.errors.unmasked import Unmasked
 from barnabas.connect.plugins import Kind
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.base import Predicate, Transform
@@ -31,6 +32,7 @@ _PURE: Final = (StringConverter, JsonConverter, ByteArrayConverter)
 class Step:
     """One transform, and which records it is for."""
 
+    alias: str
     transform: Transform
     predicate: Predicate | None = None
     negates: bool = False
@@ -75,6 +77,18 @@ class Chain:
         called.
         """
         return not self.stages and type(self.key) in _PURE and type(self.value) in _PURE
+
+    def unmasked(self, *, is_sink: bool) -> Unmasked:
+        """Return what sees fields before the last transform that masks some."""
+        masks = [step.transform.masks for step in self.stages]
+        if not any(masks):
+            return Unmasked()
+        last = max(place for place, is_mask in enumerate(masks) if is_mask)
+        converters = (self.key, self.value, self.header) if is_sink else ()
+        return Unmasked(
+            [step.alias for step in self.stages if step.transform.masks],
+            [*converters, *(step.transform for step in self.stages[: last + 1])],
+        )
 
     def close(self) -> None:
         """Close what it holds open."""
@@ -144,10 +158,10 @@ def _step(alias: str, connector: Settings) -> Step:
     negates = settings.pop("negate", "false").strip().lower() == "true"
     transform: Transform = _made("transformation", settings, f"transforms.{alias}.type")
     if predicate_alias is None:
-        return Step(transform)
+        return Step(alias, transform)
     prefix = f"predicates.{predicate_alias}."
     predicate: Predicate = _made("predicate", with_prefix(connector, prefix), f"{prefix}type")
-    return Step(transform, predicate, negates)
+    return Step(alias, transform, predicate, negates)
 
 
 def _made(kind: Kind, settings: dict[str, str], type_name: str) -> Any:

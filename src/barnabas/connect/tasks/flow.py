@@ -25,6 +25,7 @@ from barnabas.connect.errors.tolerance import (
     Tolerance,
     java_class,
 )
+from barnabas.connect.errors.unmasked import Unmasked
 from barnabas.connect.record import (
     ConnectRecord,
     Header,
@@ -65,8 +66,12 @@ class SourceFlow:
         self.counts = ErrorCounts()
         self._chain = make_chain(spec.settings, spec.worker)
         hide = Hiding(spec.secrets)
-        log = LogReporter(f"{spec.connector}-{spec.task}", policy, self.counts, hide)
-        self.tolerance = Tolerance(policy, (log,), self.counts, stopping or Event())
+        self.unmasked = self._chain.unmasked(is_sink=False)
+        """What sees fields before they are masked; readers do as well."""
+        log = _log_reporter(spec, self.counts, hide, self.unmasked)
+        self.tolerance = Tolerance(
+            policy, (log,), self.counts, stopping or Event(), show=self.unmasked.shown
+        )
         self.is_plain = self._chain.is_plain
         """True if bytes pass it unchanged."""
         self.takes_columns = self._chain.takes_columns
@@ -143,12 +148,14 @@ class SinkFlow:
         self.counts = ErrorCounts()
         self._chain = make_chain(spec.settings, spec.worker)
         hide = Hiding(spec.secrets)
-        log = LogReporter(f"{spec.connector}-{spec.task}", policy, self.counts, hide)
-        reporters: list[Any] = [log]
+        unmasked = self._chain.unmasked(is_sink=True)
+        reporters: list[Any] = [_log_reporter(spec, self.counts, hide, unmasked)]
         if policy.dead_letter_topic:
             letters = DeadLetters(spec.connector, spec.task, policy, self.counts, send, hide)
             reporters.insert(0, letters)
-        self.tolerance = Tolerance(policy, reporters, self.counts, stopping or Event())
+        self.tolerance = Tolerance(
+            policy, reporters, self.counts, stopping or Event(), show=unmasked.shown
+        )
         self.takes_columns = self._chain.takes_columns
         """Whether many records may be converted at once."""
 
@@ -234,6 +241,13 @@ class SinkFlow:
     def close(self) -> None:
         """Close what it holds open."""
         self._chain.close()
+
+
+def _log_reporter(
+    spec: FlowSpec, counts: ErrorCounts, hide: Hiding, unmasked: Unmasked
+) -> LogReporter:
+    task = f"{spec.connector}-{spec.task}"
+    return LogReporter(task, spec.policy, counts, hide, masks=bool(unmasked))
 
 
 def _transform(tolerance: Tolerance, chain: Chain, record: Any, original: Any) -> Any:

@@ -25,7 +25,7 @@ from barnabas.connect.record import (
 )
 from barnabas.connect.tasks.flow import SinkFlow, SourceFlow
 from barnabas.connect.tasks.transport import Output, Transport
-from barnabas.schemas.data.errors import ConnectError
+from barnabas.schemas.data.errors import ConnectError, DataError
 
 _log = logging.getLogger(__name__)
 Pair = tuple[JsonMap, JsonMap]
@@ -83,12 +83,19 @@ def run_split(
     elif columns is not None:
         done.offsets = _send_columns(columns, flow, output, done)
     else:
-        records = reader.read(split)
+        records = _read(reader, split, flow) if flow.unmasked else reader.read(split)
         offsets = _send_records(records if watch is None else watch(records), flow, output, done)
         done.offsets = list(offsets.values())
     done.seconds = time.monotonic() - began
     done.counts.add(flow.counts)
     return done
+
+
+def _read(reader: SourceReader, split: Any, flow: SourceFlow) -> Iterator[SourceRecord]:
+    try:
+        yield from reader.read(split)
+    except DataError as error:
+        raise flow.unmasked.without_text(error)  # noqa: B904  # it has the causes that may be seen
 
 
 def _send_bytes(records: Iterator[RawRecord], output: Output, done: SplitDone) -> None:

@@ -45,9 +45,9 @@ class Failed:
         one: BaseException | None = error
         while one is not None:
             kind = type(one)
-            own = next((base.__name__ for base in kind.__mro__ if base.__name__ in _KINDS), "")
-            text = str(one) if own else f"{kind.__module__}.{kind.__name__}: {one}"
-            errors.append((own, text))
+            own = kinds.kind_of(one)
+            text = f"{kind.__module__}.{kind.__name__}: {one}" if own is None else str(one)
+            errors.append(("" if own is None else own.__name__, text))
             one = one.__cause__
         return Failed(errors)
 

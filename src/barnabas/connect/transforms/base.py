@@ -16,6 +16,8 @@ class Transform(ABC):
     """Changes records one by one. Must not change its argument: copy with dataclasses.replace."""
 
     definition: ClassVar[Definition] = Definition()
+    masks: ClassVar[bool] = False
+    """True if it masks fields: status and log then do not quote records as they are before."""
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Take parsed settings, without the prefix. Raises ConfigError."""

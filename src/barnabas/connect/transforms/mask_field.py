@@ -40,6 +40,7 @@ _BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 class MaskField(Sided):
     """Masks fields."""
 
+    masks: ClassVar[bool] = True
     definition: ClassVar[Definition] = Definition(
         [
             Setting(

@@ -70,3 +70,9 @@ class IllegalStateError(ConnectError):
     """An error for which Java raises an IllegalStateException."""
 
     java_name = "java.lang.IllegalStateException"
+
+
+def kind_of(error: BaseException) -> type[ConnectError] | None:
+    """Return which of these kinds an error is; None for another one."""
+    found = (base for base in type(error).__mro__ if base.__module__ == __name__)
+    return next(found, None)
