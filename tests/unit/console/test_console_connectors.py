@@ -107,6 +107,75 @@ def test_a_connector_from_its_start_to_its_end(page: Console) -> None:
     assert actions[-1] == "create connector"
 
 
+TRACE = (
+    "org.apache.kafka.connect.errors.ConnectException: Tolerance exceeded in error handler\n"
+    "\tat org.apache.kafka.Operator.execAndHandleError(Operator.java:260)\n"
+    "Caused by: ann@b.example is no Exception: \n"
+    "ann@b.example: Exception\n"
+    "Caused by: org.apache.kafka.connect.errors.DataException: Value (ann@b.example)\n"
+    "ann@b.example\n"
+    "\tat ann@b.example(Cast.java:1)\n"
+    "\t... 14 more\n"
+    "Caused by: ValueError\n"
+)
+
+
+def test_errors_that_may_quote_masked_fields_show_their_classes_alone(
+    worker: tuple[RestWorld, str], tmp_path: Path
+) -> None:
+    users = tmp_path / "users"
+    values = {
+        "bootstrap.servers": "127.0.0.1:1",
+        "connect.url": worker[1],
+        "console.users.file": str(users),
+        "console.masked.fields": "email",
+        "console.roles.shop.rights": "view,unmasked",
+        "console.roles.shop.connectors": "shop-*",
+        "console.roles.see.rights": "view",
+        "console.roles.see.connectors": "copy",
+    }
+    users.write_text("root: pw,admin\nann: pw,viewer\neve: pw,shop,see\n")
+    with console(values) as page:
+        page.log_in("root", "pw")
+        create(page, "copy")
+        create(page, "shop-copy")
+        for name in ("copy", "shop-copy"):
+            engine = worker[0].herder.engine.tasks[TaskId(name, 1)]
+            engine.listener.failed(RuntimeError(f"for ann@b.example\n{TRACE}"))
+            waiting = worker[0].herder.engine.tasks[TaskId(name, 0)]
+            waiting.listener.waits("Spark has not started yet")
+        seen = {"root": ["copy", "shop-copy"], "ann": [], "eve": ["shop-copy"]}
+        for user, names in seen.items():
+            page.log_in(user, "pw")
+            rows = {row["name"]: row["reason"] for row in page.get("connectors")["rows"]}
+            for name in ("copy", "shop-copy"):
+                waits, fails = page.get(f"connectors/{name}")["tasks"]
+                assert "Spark has not started yet" in waits["trace"]
+                is_shown = name in names
+                assert ("ann@b.example" in fails["trace"]) is is_shown
+                assert (rows[name] == "ValueError: •••") is not is_shown
+                if not is_shown:
+                    assert fails["trace"].splitlines() == [
+                        "RuntimeError: •••",
+                        "Caused by: org.apache.kafka.connect.errors.DataException: •••",
+                        "Caused by: ValueError: •••",
+                    ]
+
+
+@pytest.mark.parametrize(
+    ("trace", "shown"),
+    [
+        (None, None),
+        ("", "•••"),
+        ("ann@b.example", "•••"),
+        ("java.lang.NullPointerException", "java.lang.NullPointerException: •••"),
+        ("ann@b.example\nCaused by: a.B$Error: ann", "Caused by: a.B$Error: •••"),
+    ],
+)
+def test_the_classes_of_an_error(trace: str | None, shown: str | None) -> None:
+    assert service._classes(trace) == shown
+
+
 def test_what_failed_says_why_and_is_restarted(
     page: Console, worker: tuple[RestWorld, str]
 ) -> None:

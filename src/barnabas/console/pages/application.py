@@ -363,7 +363,8 @@ class Application:
         ):
             masked = self._config.masked_fields
         address = self._proxies.address(request)
-        return Call(self._services, user, address, path, request.query_params, body, masked)
+        query, maskable = request.query_params, self._config.masked_fields
+        return Call(self._services, user, address, path, query, body, masked, maskable)
 
     async def _check(self, request: Request, endpoint: Endpoint, call: Call) -> None:
         """Raise unless the same request would be allowed now, and show no less."""

@@ -53,6 +53,8 @@ class Call:
     body: Mapping[str, Any] = field(default_factory=dict)
     masked: Sequence[str] = ()
     """Fields that this user does not see."""
+    maskable: Sequence[str] = ()
+    """Fields that need the right `unmasked`."""
 
     def text(self, name: str, default: str = "") -> str:
         """A parameter of the query."""

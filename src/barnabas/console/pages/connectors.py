@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from barnabas.console.pages.calls import (
@@ -12,6 +13,7 @@ from barnabas.console.pages.calls import (
     shared,
     whole,
 )
+from barnabas.console.services.connectors import without_texts
 from barnabas.console.services.dead_letters import QUEUE_TOPIC
 
 SETTINGS_MAX = 1_000
@@ -19,15 +21,20 @@ SETTINGS_MAX = 1_000
 
 def connectors(call: Call) -> Any:
     """A page of connectors."""
-    return as_json(
-        call.services.connectors.find(
-            search=call.text("search"),
-            state=call.text("state"),
-            page=call.number("page", 0),
-            size=call.number("size", 50),
-            allowed=lambda name: call.user.may("view", connector=name),
-        )
+    found = call.services.connectors.find(
+        search=call.text("search"),
+        state=call.text("state"),
+        page=call.number("page", 0),
+        size=call.number("size", 50),
+        allowed=lambda name: call.user.may("view", connector=name),
     )
+    rows = [without_texts(row) if _hides_texts(call, row.name) else row for row in found.rows]
+    return as_json(replace(found, rows=rows))
+
+
+def _hides_texts(call: Call, name: str) -> bool:
+    """Return whether errors of a connector, which may quote masked fields, are hidden."""
+    return bool(call.maskable) and not call.user.may("unmasked", connector=name)
 
 
 def plugins(call: Call) -> Any:
@@ -39,7 +46,8 @@ def connector(call: Call) -> Any:
     """A connector, and what the user may do with it."""
     name = call.path["connector"]
     may = {right: call.user.may(right, connector=name) for right in ("edit", "admin")}
-    return {**as_json(call.services.connectors.one(name)), "may": may}
+    found = call.services.connectors.one(name)
+    return {**as_json(without_texts(found) if _hides_texts(call, name) else found), "may": may}
 
 
 def dead_letters(call: Call) -> Any:

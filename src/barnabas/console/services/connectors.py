@@ -9,10 +9,11 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from barnabas.base.backoff import Doubling
 from barnabas.console.services.asking import AbsentError, AwayError, Kept, RefusedError
+from barnabas.console.services.decoding import MASK
 from barnabas.console.services.rest import Rest, Shapes, path
 from barnabas.console.services.topics import Slice, sliced
 
@@ -30,6 +31,9 @@ _REBALANCES: Final = "Cannot complete request"
 """How a worker begins the reason, while the group does; it has done nothing then."""
 _UNASSIGNED: Final[Mapping[str, Any]] = {"connector": {"state": "UNASSIGNED"}}
 _CAUSE: Final = "Caused by: "
+_CLASS: Final = re.compile(r"(?:Caused by: )?[\w.$]*(?:Error|Exception)(?=:|$)")
+"""The class of an error, at the start of a line of a trace."""
+_FAILED: Final = "FAILED"
 _PASSWORD: Final = "PASSWORD"
 _SECRET_NAME: Final = re.compile(
     r"passw|passphrase|secret|token|credential|jaas|private|access.?key|api.?key|user\.info|"
@@ -465,7 +469,7 @@ def _row(name: str, found: Mapping[str, Any]) -> ConnectorRow:
     head = _members(status.get("connector") or {})
     tasks = [_members(one) for one in _listed(status.get("tasks"))]
     config = {key: str(value) for key, value in _members(info.get("config") or {}).items()}
-    traces = [one.get("trace") for one in (head, *tasks) if one.get("state") == "FAILED"]
+    traces = [one.get("trace") for one in (head, *tasks) if one.get("state") == _FAILED]
     reason = _hiding(config, None)(_reason(traces[0])) if traces else None
     return ConnectorRow(
         name,
@@ -483,6 +487,31 @@ def _reason(trace: Any) -> str:
     lines = str(trace or "").strip().splitlines()
     causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
     return [*lines[:1], *causes][-1] if lines else "it failed; the worker does not say why"
+
+
+Traced = TypeVar("Traced", ConnectorRow, Connector)
+
+
+def without_texts(found: Traced) -> Traced:
+    """A connector that shows only the classes of errors: their texts may quote masked fields."""
+    if isinstance(found, ConnectorRow):
+        return replace(found, reason=_classes(found.reason))
+    tasks = tuple(
+        replace(one, trace=_classes(one.trace)) if one.state == _FAILED else one
+        for one in found.tasks
+    )
+    trace = _classes(found.trace) if found.state == _FAILED else found.trace
+    return replace(found, trace=trace, tasks=tasks)
+
+
+def _classes(trace: str | None) -> str | None:
+    if trace is None:
+        return None
+    first, *more = trace.strip().splitlines() or [""]
+    named = [found for line in more if line.startswith(_CAUSE) and (found := _CLASS.match(line))]
+    if start := _CLASS.match(first):
+        named.insert(0, start)
+    return "\n".join(f"{one[0]}: {MASK}" for one in named) or MASK
 
 
 def _field(found: Mapping[str, Any], hide: Callable[[Any], str | None]) -> Field:
