@@ -55,6 +55,7 @@ SMALLER_FOR_A_REASON = {
     "demo/lake/packages": "versions, for the worker, its server and their tests",
     "demo/outside": "for four modules of the demo",
     "java/time/units": "for SQL's syntax, formats and runtime",
+    "kafka/group_offsets": "for Connect and commands",
     "node/broker/controller/requests": "for all APIs that the controller decides",
     "node/config/removed": "a table, also read by the documentation of settings",
     "node/coordinator/group/group_type": "for all kinds of groups",

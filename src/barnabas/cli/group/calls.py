@@ -1,7 +1,6 @@
 """Groups of all types, in requests that the client library has no call for.
 
-ListGroups with types (KIP-848), share groups (KIP-932), Streams groups (KIP-1071), and
-OffsetDelete (KIP-496).
+ListGroups with types (KIP-848), share groups (KIP-932) and Streams groups (KIP-1071).
 """
 
 import time
@@ -17,11 +16,6 @@ from barnabas.kafka.wire_routing import GROUP, ask_all, ask_coordinator
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import share_groups as alter
 from barnabas.protocol.messages.groups import DeleteGroupsRequest, ListGroupsRequest
-from barnabas.protocol.messages.offsets import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
 from barnabas.protocol.messages.share_groups import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequestTopic,
@@ -148,27 +142,6 @@ def delete_share_offsets(admin: Admin, group: str, topics: Iterable[str]) -> Non
     for topic in answer.responses:
         if topic.error_code != ErrorCode.NONE:
             raise from_code(topic.error_code, topic.error_message, topic.topic_name)
-
-
-def delete_offsets(admin: Admin, group: str, places: Iterable[tuple[str, int]]) -> None:
-    """Have a group forget what it committed in these partitions. Raises CliError."""
-    topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
-    for topic, number in places:
-        part = OffsetDeleteRequestPartition(partition_index=number)
-        topics.setdefault(topic, []).append(part)
-    request = OffsetDeleteRequest(
-        group_id=group,
-        topics=[
-            OffsetDeleteRequestTopic(name=name, partitions=found) for name, found in topics.items()
-        ],
-    )
-    _, answer = _ask(admin, group, request, lambda answer: [answer.error_code])
-    if answer.error_code != ErrorCode.NONE:
-        raise from_code(answer.error_code, None, group)
-    for topic in answer.topics:
-        for part in topic.partitions:
-            if part.error_code != ErrorCode.NONE:
-                raise from_code(part.error_code, None, f"{topic.name}-{part.partition_index}")
 
 
 def delete_group(admin: Admin, group: str) -> None:

@@ -177,13 +177,13 @@ def delete_committed(
 ) -> None:
     """Delete what a group has committed in partitions."""
     from barnabas.cli.admin import Admin
-    from barnabas.cli.group.calls import delete_offsets
+    from barnabas.kafka.group_offsets import delete_offsets
 
     keys = [(item.topic, item.partition) for item in places]
     texts = [f"{topic}-{number}" for topic, number in keys]
     confirm(f"Delete the offsets of {name} in {', '.join(texts)}?", yes)
     with Admin(connection) as admin:
-        delete_offsets(admin, name, keys)
+        admin.run(delete_offsets, name, keys)
     rows = [{"topic": topic, "partition": number, "deleted": True} for topic, number in keys]
     Output(as_json).result(rows, "\n".join(f"{text}: offset deleted" for text in texts))
 

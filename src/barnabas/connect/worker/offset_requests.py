@@ -6,12 +6,14 @@ Worker and SinkUtils (Kafka 4.3).
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 
+from barnabas.base.errors import ConfigError as BaseConfigError
 from barnabas.connect.config import common
 from barnabas.connect.config.validation import new_connector
 from barnabas.connect.connectors.base import SinkConnector, SourceConnector
@@ -21,6 +23,10 @@ from barnabas.connect.tasks.clients import admin_settings
 from barnabas.connect.worker.store import OffsetStore
 from barnabas.java.numbers import parse_whole
 from barnabas.kafka.admin import Admin, answer_of
+from barnabas.kafka.bearer_login import client_access
+from barnabas.kafka.group_offsets import delete_offsets
+from barnabas.kafka.wire_admin import AdminError, RefusedError, WireAdmin
+from barnabas.protocol.errors import ErrorCode
 from barnabas.schemas.data.errors import ConnectError
 
 TOPIC: Final = "kafka_topic"
@@ -28,6 +34,8 @@ PARTITION: Final = "kafka_partition"
 OFFSET: Final = "kafka_offset"
 _TIMEOUT_S: Final = 90.0
 _LONG: Final = 1 << 63
+_BUSY: Final = (ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ErrorCode.NON_EMPTY_GROUP)
+"""The refusals to delete offsets of a group that has members."""
 Pair = tuple[JsonMap, JsonMap]
 Given = Sequence[tuple[JsonMap | None, JsonMap | None]]
 
@@ -105,17 +113,14 @@ def _modify_sink(
     admin, group = _admin(worker, config), group_of(name, config)
     held = _committed(admin, group, name)
     is_whole = connector.alter_offsets(config, dict.fromkeys(held) if wanted is None else wanted)
-    changed = {} if wanted is None else {**held, **wanted}
-    _check_numbers(wanted or {}, name)  # before the group is deleted: its offsets would be lost
-    kept = {key: offset for key, offset in changed.items() if offset is not None}
-    if wanted is None or (len(kept) < len(changed)):
-        # No client library deletes single offsets: the group goes, and what stays comes again.
-        _delete(admin, group, name, is_reset=wanted is None)
-        written = kept
-    else:
-        written = {key: offset for key, offset in wanted.items() if offset is not None}
-    if written:
+    if wanted is None:
+        _delete(admin, group, name)
+        return is_whole
+    _check_numbers(wanted, name)  # before any is changed
+    if written := {key: offset for key, offset in wanted.items() if offset is not None}:
         _alter(admin, group, name, written)
+    if gone := [key for key, offset in wanted.items() if offset is None and key in held]:
+        _forget(admin_settings(config, worker), group, name, gone)
     return is_whole
 
 
@@ -218,19 +223,39 @@ def _alter(admin: Admin, group: str, name: str, offsets: Mapping[tuple[str, int]
             if one.error is not None:
                 raise KafkaException(one.error)
     except KafkaException as error:
-        _refuse(error, name, "alter", KafkaError.UNKNOWN_MEMBER_ID)
+        _refuse(error, error.args[0].code(), name, "alter", (KafkaError.UNKNOWN_MEMBER_ID,))
 
 
-def _delete(admin: Admin, group: str, name: str, *, is_reset: bool) -> None:
+def _forget(
+    settings: Mapping[str, Any], group: str, name: str, places: Sequence[tuple[str, int]]
+) -> None:
+    try:
+        access = client_access(settings, _TIMEOUT_S)
+    except BaseConfigError as error:  # such as Kerberos, which only librdkafka speaks here
+        raise ConnectError(
+            f"Cannot delete single consumer group offsets for connector {name}: {error}. "
+            "Alter them, or reset all."
+        ) from error
+    with contextlib.closing(WireAdmin(access)) as admin:
+        try:
+            delete_offsets(admin, group, places)
+        except RefusedError as error:
+            if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+                _refuse(error, error.code, name, "alter", _BUSY)
+        except AdminError as error:
+            _refuse(error, ErrorCode.UNKNOWN_SERVER_ERROR, name, "alter", _BUSY)
+
+
+def _delete(admin: Admin, group: str, name: str) -> None:
     try:
         admin.delete_group(group)
     except KafkaException as error:
         if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
-            _refuse(error, name, "reset" if is_reset else "alter", KafkaError.NON_EMPTY_GROUP)
+            _refuse(error, error.args[0].code(), name, "reset", (KafkaError.NON_EMPTY_GROUP,))
 
 
-def _refuse(error: KafkaException, name: str, verb: str, busy: int) -> None:
-    if error.args[0].code() == busy:
+def _refuse(error: Exception, code: int, name: str, verb: str, busy: Collection[int]) -> None:
+    if code in busy:
         raise ConnectError(
             f"Failed to {verb} consumer group offsets for connector {name} either because its "
             "tasks haven't stopped completely yet or the connector was resumed before the request "

@@ -23,10 +23,10 @@ class Group:
         self.calls: list[Any] = []
         monkeypatch.setattr(offset_requests, "_admin", lambda *_: None)
         monkeypatch.setattr(offset_requests, "_committed", lambda *_: HELD)
-        monkeypatch.setattr(
-            offset_requests, "_delete", lambda *_, **__: self.calls.append("delete")
-        )
+        monkeypatch.setattr(offset_requests, "_delete", lambda *_: self.calls.append("delete"))
         monkeypatch.setattr(offset_requests, "_alter", lambda *given: self.calls.append(given[3]))
+        monkeypatch.setattr(offset_requests, "_forget", lambda *given: self.calls.append(given[3]))
+        monkeypatch.setattr(offset_requests, "admin_settings", lambda *_: {})
 
 
 def given(topic: Any, partition: Any, offset: Any) -> Any:
@@ -54,8 +54,8 @@ def test_what_no_group_can_hold_does_not_cost_what_it_holds(
     with pytest.raises(ConnectError, match=f"^{text}$"):
         modify(given("t", 0, None), given(*wrong))
     assert group.calls == []
-    modify(given("t", 0, None), given("t", 1, 7))
-    assert group.calls == ["delete", {("t", 1): 7}]
+    modify(given("t", 0, None), given("t", 1, 7), given("t", 2, None))
+    assert group.calls == [{("t", 1): 7}, [("t", 0)]]
 
 
 @pytest.mark.parametrize("number", ["1 ", "1_0", 1.0, True, 2**63, "x", [1]])
