@@ -17,34 +17,35 @@ from barnabas.java.numbers import INT_MAX, INT_MIN, fit_decimal, to_byte_array, 
 from barnabas.schemas.data.schema import Schema
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.wire_format import prefix_of
-from barnabas.sql.columns.vectors import WHOLE, Indexes, Mask, Numbers, Vector
+from barnabas.sql.columns.vectors import WHOLE, CheckedWriter, Indexes, Mask, Numbers, Vector
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.avro import written_schema
+from barnabas.sql.formats.avro import field_writer, written_schema
 from barnabas.sql.formats.connect_schema import decimal_type, is_decimal
 from barnabas.sql.formats.format import RecordPart
-from barnabas.sql.formats.registry_wire import SCHEMA_ID
-from barnabas.sql.types import BaseType, Decimal, SqlType
+from barnabas.sql.formats.registry_wire import SCHEMA_ID, WRITE_ERRORS
+from barnabas.sql.types import BaseType, Decimal, SqlType, Value
 
 _NUMBER_BYTES_MAX: Final = 10
 _IN_INT: Final = (BaseType.INTEGER, BaseType.DATE, BaseType.TIME)
 """Types that Avro has as `int`."""
 
+_Field = Callable[[Vector], list[Any]]
+"""Arrays of a field's bytes, one behind the other."""
 _Pieces = Callable[[Vector, int | None], list[Any]]
-"""Arrays of a field's bytes, one behind the other. With the number of the branch for values in a
-union with null, as Avro writes it; None: there is no union."""
+"""The same with the number of the branch for values in a union with null, as Avro writes it; None:
+there is no union."""
 
 
-class AvroWriter:
-    """Writes rows of a part's columns, after `doubt` was asked of them."""
+class AvroWriter(CheckedWriter):
+    """Writes rows of a part's columns."""
 
     def __init__(self, part: RecordPart) -> None:
         self._part = part
         self._prefix: bytes | None = None
-        self._fields: list[tuple[int, _Pieces, int | None]] = []
+        self._fields: list[tuple[int, _Field]] = []
         """Of each field of the schema its column, and how it is written."""
 
     def doubt(self, vectors: Sequence[Vector]) -> Mask | None:
-        """Return which rows the row writer must write; None for none."""
         valid = vectors[0].valid
         if self._part.is_bare and valid is not None and not valid.any():
             return None
@@ -56,6 +57,10 @@ class AvroWriter:
             if vector.type.base in _IN_INT and (data.min() < INT_MIN or data.max() > INT_MAX):
                 odd = (data < INT_MIN) | (data > INT_MAX)
                 doubt = odd if doubt is None else doubt | odd
+        for place, field in self._fields:
+            odd_values = field.doubt(vectors[place]) if isinstance(field, _OneByOne) else None
+            if odd_values is not None:
+                doubt = odd_values if doubt is None else doubt | odd_values
         return doubt
 
     def _is_ready(self) -> bool:
@@ -72,12 +77,11 @@ class AvroWriter:
         return True
 
     def __call__(self, vectors: Sequence[Vector]) -> Any:
-        """The bytes of rows; NULL for a bare NULL."""
         if self._prefix is None:  # there was nothing but NULLs
             return pa.nulls(len(vectors[0]), pa.binary())
         pieces: list[Any] = [pa.scalar(self._prefix, pa.binary())]
-        for place, field, branch in self._fields:
-            pieces += field(vectors[place], branch)
+        for place, field in self._fields:
+            pieces += field(vectors[place])
         whole = pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
         if self._part.is_bare and vectors[0].valid is not None:
             return pc.if_else(pa.array(vectors[0].valid), whole, pa.scalar(None, pa.binary()))
@@ -86,34 +90,35 @@ class AvroWriter:
 
 def avro_writer(part: RecordPart) -> AvroWriter | None:
     """Return what writes a part in AVRO; None if only the row writer can."""
-    if SCHEMA_ID in part.properties:
-        return None  # a schema of others
-    if any(column.type.base not in _PIECES for column in part.columns):
-        return None
-    return AvroWriter(part)
+    # A schema of others may lack columns, or have more fields.
+    return None if SCHEMA_ID in part.properties else AvroWriter(part)
 
 
-def _fields(
-    part: RecordPart, connect: Schema, avro: Any
-) -> list[tuple[int, _Pieces, int | None]] | None:
+def _fields(part: RecordPart, connect: Schema, avro: Any) -> list[tuple[int, _Field]] | None:
     """None if the schema is not as expected: a field for each column, in any order."""
     if part.is_bare:
-        field = _field(part.columns[0].type, connect, avro)
-        return None if field is None else [(0, *field)]
+        field = _field(part.columns[0].type, connect, avro, is_bare=True)
+        return None if field is None else [(0, field)]
     places = {column.name: place for place, column in enumerate(part.columns)}
     if not isinstance(avro, Mapping) or {f["name"] for f in avro["fields"]} != places.keys():
         return None
     made = []
     for given, schema in zip(avro["fields"], connect.fields, strict=True):
         place = places[given["name"]]
-        field = _field(part.columns[place].type, schema.schema, given["type"])
+        field = _field(part.columns[place].type, schema.schema, given["type"], is_bare=False)
         if field is None:
             return None
-        made.append((place, *field))
+        made.append((place, field))
     return made
 
 
-def _field(sql_type: SqlType, connect: Schema, avro: Any) -> tuple[_Pieces, int | None] | None:
+def _field(sql_type: SqlType, connect: Schema, avro: Any, *, is_bare: bool) -> _Field | None:
+    pieces = _PIECES.get(sql_type.base)
+    if pieces is None:
+        try:
+            return _OneByOne(field_writer(sql_type, connect, avro), is_bare=is_bare)
+        except (FormatError, ValueError):
+            return None
     branch = None
     if isinstance(avro, list):
         if len(avro) != 2 or avro[0] != "null":
@@ -125,7 +130,7 @@ def _field(sql_type: SqlType, connect: Schema, avro: Any) -> tuple[_Pieces, int 
         return None
     if is_decimal(connect) and decimal_type(connect) != sql_type:
         return None
-    return _PIECES[sql_type.base], branch
+    return lambda vector: pieces(vector, branch)
 
 
 _KINDS: Final = {
@@ -138,6 +143,45 @@ _KINDS: Final = {
     BaseType.DECIMAL: "bytes",
     **dict.fromkeys(_IN_INT, "int"),
 }
+
+
+class _OneByOne:
+    """A field of values that the codec writes one by one, after `doubt` was asked of them."""
+
+    def __init__(self, write: Callable[[Value], bytes], *, is_bare: bool) -> None:
+        self._write, self._is_bare = write, is_bare
+        self._made: tuple[Vector, Any] | None = None
+        """What `doubt` has written, and of which vector."""
+
+    def doubt(self, vector: Vector) -> Mask | None:
+        """Return which values have no bytes; None if all have."""
+        data, odd = self._written(vector)
+        self._made = vector, data
+        return odd
+
+    def __call__(self, vector: Vector) -> list[Any]:
+        made, self._made = self._made, None
+        if made is not None and made[0] is vector:
+            return [made[1]]
+        data, odd = self._written(vector)
+        assert odd is None, "rows that doubt left"
+        return [data]
+
+    def _written(self, vector: Vector) -> tuple[Any, Mask | None]:
+        values = vector.to_list()
+        made: list[bytes] = []
+        odd: Mask | None = None
+        for place, value in enumerate(values):
+            if value is None and self._is_bare:
+                made.append(b"")  # a bare NULL is nothing at all
+                continue
+            try:
+                made.append(self._write(value))
+            except (FormatError, *WRITE_ERRORS):
+                made.append(b"")
+                odd = np.zeros(len(values), np.bool_) if odd is None else odd
+                odd[place] = True
+        return pa.array(made, pa.binary()), odd
 
 
 # --- pieces ----------------------------------------------------------------------------------

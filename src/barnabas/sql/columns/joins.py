@@ -327,5 +327,5 @@ def end_of(
     steps = steps_of(between, functions)
     if not isinstance(last.form, SinkForm) or steps is None:
         return None
-    sink = column_sink(last.form, schemas)
+    sink = column_sink(last.form, schemas, between)
     return None if sink is None else ([*steps, sink.check], Ending(sink, writer))

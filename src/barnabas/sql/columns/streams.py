@@ -16,11 +16,10 @@ import pyarrow.compute as pc
 
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.columns import writing
-from barnabas.sql.columns.avro_writing import AvroWriter
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.sources import Header, RawColumns, column_source
 from barnabas.sql.columns.steps import ColumnChain, steps_of
-from barnabas.sql.columns.vectors import Vector
+from barnabas.sql.columns.vectors import CheckedWriter, Vector
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import StreamSink, StreamSource
 from barnabas.sql.runtime.forms import KeyForm, SinkForm, SourceForm
@@ -48,20 +47,29 @@ class ColumnSink:
     """The last step of a stream: writes the records of frames."""
 
     def __init__(
-        self, form: SinkForm, write_key: writing.Writer | None, write_value: writing.Writer
+        self,
+        form: SinkForm,
+        write_key: writing.Writer | None,
+        write_value: writing.Writer,
+        *,
+        writes_null_keys: bool,
     ) -> None:
+        """`writes_null_keys`: a new key that is NULL has bytes."""
         self._places = tuple(form.places)
         self._write_key, self._write_value = write_key, write_value
+        self._writes_null_keys = writes_null_keys
 
     def check(self, frame: Frame) -> None:
         """Doubt the records that only the row writer can write."""
+        if self._writes_null_keys and frame.has_key is not None:
+            frame.doubt |= ~frame.has_key
         parts: list[tuple[writing.Writer | None, Sequence[Vector]]] = [
             (self._write_value, [frame.columns[place] for place in self._places])
         ]
         if frame.has_key is None or frame.has_key.any():
             parts.insert(0, (self._write_key, frame.keys))
         for write, vectors in parts:
-            if isinstance(write, AvroWriter | writing.JsonWriter) and len(frame):
+            if isinstance(write, CheckedWriter) and not frame.doubt.all():
                 doubt = write.doubt(vectors)
                 if doubt is not None:
                     frame.doubt |= doubt
@@ -76,16 +84,23 @@ class ColumnSink:
         return keys, self._write_value([frame.columns[place] for place in self._places])
 
 
-def column_sink(form: SinkForm, schemas: SchemaStore | None) -> ColumnSink | None:
-    """The sink for frames; None if only the row writer writes its formats."""
+def column_sink(
+    form: SinkForm, schemas: SchemaStore | None, between: Sequence[Node]
+) -> ColumnSink | None:
+    """The sink for frames; None if only the row writer writes what the step gives. `between`: the
+    nodes before it."""
     step = form.step
     if not isinstance(step, StreamSink):
         return None
     write_value = writing.writer(step.formats.value.name, value_part(step, schemas)[1])
-    write_key = writing.writer(step.formats.key.name, key_part(step, schemas)[1])
+    format_, part = key_part(step, schemas)
+    write_key = writing.writer(format_.name, part)
     if write_value is None or (write_key is None and step.schema.key):
         return None
-    return ColumnSink(form, write_key, write_value)
+    has_new_key = any(isinstance(node.form, KeyForm) for node in between)
+    # Of several columns the step doubts those with NULLs.
+    has_bytes = len(part.columns) == 1 and (format_.name == "DELIMITED" or not part.is_bare)
+    return ColumnSink(form, write_key, write_value, writes_null_keys=has_new_key and has_bytes)
 
 
 class Ending:
@@ -164,16 +179,10 @@ def stream_program(
         return None
     if not isinstance(first.form.step, StreamSource):
         return None
-    if _may_have_null_keys(between) and last.form.step.formats.key.name == "DELIMITED":
-        return None
     steps = steps_of(between, functions)
-    source, sink = column_source(first.form, schemas, reader), column_sink(last.form, schemas)
+    source = column_source(first.form, schemas, reader)
+    sink = column_sink(last.form, schemas, between)
     if source is None or sink is None or steps is None:
         return None
     chain = ColumnChain(stage, place, source, [*steps, sink.check])
     return StreamProgram(chain, Ending(sink, writer))
-
-
-def _may_have_null_keys(nodes: Sequence[Node]) -> bool:
-    """Return whether a new key may be NULL, which every format but DELIMITED has as no key."""
-    return any(isinstance(node.form, KeyForm) for node in nodes)

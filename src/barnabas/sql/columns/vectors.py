@@ -12,6 +12,7 @@ The content of a NULL's place has no meaning.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -256,7 +257,7 @@ def key_codes(keys: Sequence[Vector], size: int) -> Indexes:
     return codes
 
 
-# --- what readers of bytes give -------------------------------------------------------------
+# --- what readers of bytes give, and writers of them take ------------------------------------
 
 
 class Read(NamedTuple):
@@ -269,6 +270,18 @@ class Read(NamedTuple):
 
 Reader = Callable[[Any], Read]
 """Takes an Arrow array of bytes."""
+
+
+class CheckedWriter(ABC):
+    """Writes rows, after `doubt` was asked of them."""
+
+    @abstractmethod
+    def doubt(self, vectors: Sequence[Vector]) -> Mask | None:
+        """Return which rows the row writer must write; None for none."""
+
+    @abstractmethod
+    def __call__(self, vectors: Sequence[Vector]) -> Any:
+        """The bytes of rows; NULL for a bare NULL."""
 
 
 def texts_of(data: Any) -> tuple[Any, Mask]:

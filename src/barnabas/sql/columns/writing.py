@@ -1,6 +1,6 @@
 """Writes vectors as the bytes of keys and values, as the row writers do.
 
-Records whose text a writer cannot make by itself are left to the row writer.
+Records that a writer cannot write by itself are left to the row writer.
 """
 
 from __future__ import annotations
@@ -14,12 +14,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.java.numbers import double_text, plain_text
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.wire_format import prefix_of
 from barnabas.sql.columns.avro_writing import avro_writer
-from barnabas.sql.columns.vectors import WHOLE, Mask, Vector, arrow_type, bytes_of, mask_of
+from barnabas.sql.columns.row_writing import RowByRowWriter
+from barnabas.sql.columns.vectors import (
+    WHOLE,
+    CheckedWriter,
+    Mask,
+    Vector,
+    arrow_type,
+    bytes_of,
+    mask_of,
+)
+from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.delimited import DELIMITER, parse_delimiter
 from barnabas.sql.formats.format import RecordPart
+from barnabas.sql.formats.json_sr import registered_id
 from barnabas.sql.formats.json_writing import decimal_json, double_json, json_string
 from barnabas.sql.formats.json_writing import writer as json_text
+from barnabas.sql.formats.registry_wire import SCHEMA_ID
 from barnabas.sql.schema import Column
 from barnabas.sql.types import BaseType, SqlType, Struct, Value
 
@@ -31,13 +45,19 @@ _FIXED: Final = {BaseType.INTEGER: ">i4", BaseType.BIGINT: ">i8", BaseType.DOUBL
 
 
 def writer(format_name: str, part: RecordPart) -> Writer | None:
-    """Return what writes rows in a format; None if only the row writer can."""
+    """Return what writes rows in a format; None if there are no columns."""
     if not part.columns:
         return None
+    return _made_writer(format_name, part) or RowByRowWriter(format_name, part)
+
+
+def _made_writer(format_name: str, part: RecordPart) -> Writer | None:
     if format_name == "KAFKA":
         return _kafka_writer(part.columns[0])
-    if format_name == "JSON" and not part.is_bare:
-        return JsonWriter(part.columns)
+    if format_name == "JSON":
+        return JsonWriter(part)
+    if format_name == "JSON_SR" and SCHEMA_ID not in part.properties:
+        return JsonSchemaWriter(part)
     if format_name == "DELIMITED":
         return _delimited_writer(part)
     if format_name == "AVRO":
@@ -67,14 +87,18 @@ def _kafka_writer(column: Column) -> Writer | None:
     return write
 
 
-class JsonWriter:
-    """Writes rows as objects, after `doubt` was asked of them."""
+class JsonWriter(CheckedWriter):
+    """Writes rows as objects, or the bare values of the only column."""
 
-    def __init__(self, columns: Sequence[Column]) -> None:
+    def __init__(self, part: RecordPart, *, maps_as_entries: bool = False) -> None:
+        columns = part.columns
+        self._is_bare = part.is_bare
         self._write = _objects([column.name for column in columns])
         self._texts = [_json_texts(column.type) for column in columns]
+        if self._is_bare and columns[0].type.base is BaseType.STRING:
+            self._texts = [_string_texts]
         self._one_by_one = [
-            (place, json_text(column.type))
+            (place, json_text(column.type, maps_as_entries=maps_as_entries))
             for place, column in enumerate(columns)
             if self._texts[place] is None
         ]
@@ -82,7 +106,6 @@ class JsonWriter:
         """The texts of columns that `doubt` has made."""
 
     def doubt(self, vectors: Sequence[Vector]) -> Mask | None:
-        """Return which rows the row writer must write; None for none."""
         doubt: Mask | None = None
         for place, text in self._one_by_one:
             values = vectors[place].to_list()
@@ -93,10 +116,10 @@ class JsonWriter:
         return doubt
 
     def __call__(self, vectors: Sequence[Vector]) -> Any:
-        """The bytes of rows."""
         texts = list(map(self._texts_of, range(len(vectors)), vectors))
         self._made.clear()
-        return self._write(vectors, texts).cast(pa.binary())
+        whole = texts[0] if self._is_bare else self._write(vectors, texts)
+        return whole.cast(pa.binary())
 
     def _texts_of(self, place: int, vector: Vector) -> Any:
         text = self._texts[place]
@@ -108,6 +131,34 @@ class JsonWriter:
         texts, odd = _texts_one_by_one(vector.to_list(), dict(self._one_by_one)[place])
         assert odd is None, "rows that doubt left"
         return texts
+
+
+class JsonSchemaWriter(JsonWriter):
+    """Writes rows as JSON behind the id of their schema, which is registered before the first row.
+    As long as that fails, the row writer says what is wrong."""
+
+    def __init__(self, part: RecordPart) -> None:
+        super().__init__(part, maps_as_entries=True)
+        self._part = part
+        self._prefix: bytes | None = None
+
+    def doubt(self, vectors: Sequence[Vector]) -> Mask | None:
+        if self._prefix is None:
+            valid = vectors[0].valid
+            if self._is_bare and valid is not None and not valid.any():
+                return None  # there is nothing to write
+            try:
+                self._prefix = prefix_of(registered_id(self._part))
+            except (FormatError, AnalysisError):
+                return np.ones(len(vectors[0]), np.bool_)
+        return super().doubt(vectors)
+
+    def __call__(self, vectors: Sequence[Vector]) -> Any:
+        texts = super().__call__(vectors)
+        if self._prefix is None:  # there was nothing but NULLs
+            return texts
+        prefix = pa.scalar(self._prefix, pa.binary())
+        return pc.binary_join_element_wise(prefix, texts, pa.scalar(b"", pa.binary()))
 
 
 def _objects(names: Sequence[str]) -> Callable[[Sequence[Vector], Sequence[Any]], Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from barnabas.schemas.data.schema import Schema, Type
 from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
-from barnabas.sql.formats.connect_data import Convert, Writing, row_reader, row_writer
+from barnabas.sql.formats.connect_data import Convert, Writing, row_reader, row_writer, writer
 from barnabas.sql.formats.connect_schema import (
     finite,
     is_decimal,
@@ -54,6 +54,7 @@ from barnabas.sql.formats.registry_wire import (
 )
 from barnabas.sql.runtime.records import Row
 from barnabas.sql.schema import Column, Part
+from barnabas.sql.types import SqlType, Value
 
 NAMESPACE = "io.confluent.ksql.avro_schemas"
 DEFAULT_NAME = f"{NAMESPACE}.KsqlDataSourceSchema"
@@ -139,6 +140,25 @@ def avro_writer(
     def write(row: Row) -> bytes:
         out = io.BytesIO()
         encode(out, avro, convert(row))
+        return out.getvalue()
+
+    return write
+
+
+def field_writer(sql_type: SqlType, connect: Schema, avro: AvroSchema) -> Callable[[Value], bytes]:
+    """Values of a column, also NULL, to the bytes that they are within a row. `avro`: the type of
+    the row's field. Raises FormatError; ValueError for a type that is defined elsewhere."""
+    convert = writer(sql_type, connect, _WRITING)
+    # The bytes of a record are those of its fields.
+    field = {"name": "value", "type": avro}
+    whole = fastavro.parse_schema({"type": "record", "name": "OneField", "fields": [field]})
+    encode = fastavro.schemaless_writer
+
+    def write(value: Value) -> bytes:
+        if value is not None and convert is not None:
+            value = convert(value)
+        out = io.BytesIO()
+        encode(out, whole, {"value": value})
         return out.getvalue()
 
     return write

@@ -95,8 +95,7 @@ class JsonSchemaFormat(Format):
                 connect = parsed(of_kind(store.by_id(schema_id), "JSON"))
                 convert = row_writer(columns, connect, _WRITING, wraps=wraps)
                 return schema_id, lambda row: compact_json(convert(row)).encode()
-            text = to_text(of_columns(columns, wraps=wraps))
-            return store.register(part.subject, "JSON", text), _text_writer(columns, wraps=wraps)
+            return registered_id(part), _text_writer(columns, wraps=wraps)
 
         return wire_serializer(part, prepare)
 
@@ -115,6 +114,12 @@ class JsonSchemaFormat(Format):
             return read
 
         return wire_deserializer(part.subject, store_of(part.schemas, self.name), "JSON", prepare)
+
+
+def registered_id(part: RecordPart) -> int:
+    """Register the schema made from the columns; its id. Raises AnalysisError, FormatError."""
+    text = to_text(of_columns(part.columns, wraps=part.wraps))
+    return store_of(part.schemas, "JSON_SR").register(part.subject, "JSON", text)
 
 
 def _text_writer(columns: Sequence[Column], *, wraps: bool) -> RowWriter:

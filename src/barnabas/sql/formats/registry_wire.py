@@ -80,10 +80,14 @@ def wire_serializer(part: RecordPart, prepare: Callable[[], tuple[int, RowWriter
             return prefix + write(row)
         except FormatError as error:
             raise _not_written(subject, error, retriable=error.retriable) from error
-        except (ArithmeticError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except WRITE_ERRORS as error:
             raise _not_written(subject, error) from error
 
     return serialize
+
+
+WRITE_ERRORS = (ArithmeticError, ValueError, TypeError, KeyError, AttributeError)
+"""Exceptions that libraries raise for values that do not fit their schema."""
 
 
 def _not_written(subject: str, error: Exception, *, retriable: bool = False) -> FormatError:

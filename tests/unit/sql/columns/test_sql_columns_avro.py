@@ -18,6 +18,8 @@ from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.schemas.registry_client import StoredSchema
 from barnabas.schemas.wire_format import prefix_of
 from barnabas.sql.columns import reading, writing
+from barnabas.sql.columns.avro_writing import AvroWriter
+from barnabas.sql.columns.row_writing import RowByRowWriter
 from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.schema import Column, Part
@@ -383,12 +385,13 @@ def test_keys_in_avro(key: str) -> None:
         assert by_columns == 20
 
 
-def test_only_the_row_writer_writes_by_a_schema_that_a_statement_names() -> None:
+def test_rows_are_written_one_by_one_by_a_schema_that_a_statement_names() -> None:
     registry = MemoryRegistry({"x-value": OWN})
     columns = (Column("I", INTEGER, Part.VALUE),)
     own = RecordPart(columns, {}, "x-value", registry, wraps=True)
-    assert writing.writer("AVRO", own) is not None
-    assert writing.writer("AVRO", own._replace(properties={"schemaId": "1"})) is None
+    assert isinstance(writing.writer("AVRO", own), AvroWriter)
+    named = own._replace(properties={"schemaId": "1"})
+    assert isinstance(writing.writer("AVRO", named), RowByRowWriter)
 
 
 @pytest.mark.parametrize("number", [2**63, 2**64 - 1, -1])
