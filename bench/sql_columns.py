@@ -1,6 +1,7 @@
 """What a record costs our own code as part of a batch, in columns and one by one; without Spark.
 
     python -m bench.sql_columns
+    python -m bench.sql_columns out Sessions        # only cases with one of these in their names
 
 Microseconds of processor time: from the bytes of keys and values in Arrow arrays to those of the
 results, with state over a dictionary of bytes. Rounds of both ways alternate; the best one counts,
@@ -10,6 +11,7 @@ but for the first, which finds no state.
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -50,6 +52,10 @@ FILTER = "CREATE STREAM q AS SELECT k, i + 1 AS i, d, t FROM s WHERE b % 4 < 3;"
 FIELDS = (
     "CREATE STREAM q AS SELECT k, a->n + 1 AS i, a->u->d AS d, a->u->t AS t FROM s WHERE b % 4 < 3;"
 )
+INTO = (
+    "CREATE STREAM q WITH (value_format='{format}') AS SELECT k, i + 1 AS i, d, {more} FROM s"
+    " WHERE b % 4 < 3;"
+)
 CALLS = """
 CREATE STREAM q AS SELECT k, UCASE(t) AS u, SUBSTRING(t, 1, 4) AS p, ROUND(d) AS r,
   COALESCE(t, '') AS t, URL_EXTRACT_HOST('http://' + REPLACE(t, ' ', '.')) AS h
@@ -76,6 +82,15 @@ CASES = {
     "Filter with eight functions": (CALLS, "JSON", "DOUBLE"),
     "Filter, three fields of structs": (FIELDS, "JSON", "DOUBLE"),
     "Filter, a MAP among the columns": (FILTER, "JSON", "DOUBLE"),
+    "Filter, JSON_SR out": (INTO.format(format="JSON_SR", more="t"), "JSON", "DOUBLE"),
+    "Filter, Protobuf out": (INTO.format(format="PROTOBUF", more="t"), "JSON", "DOUBLE"),
+    "Filter, Protobuf in and out": (FILTER, "PROTOBUF", "DOUBLE"),
+    "Filter, Avro out": (INTO.format(format="AVRO", more="t"), "JSON", "DOUBLE"),
+    "Filter, Avro with an ARRAY out": (
+        INTO.format(format="AVRO", more="ARRAY[t, 'x'] AS x"),
+        "JSON",
+        "DOUBLE",
+    ),
     "Windowed count": (COUNT.format(more="GROUP BY k"), "JSON", "DOUBLE"),
     "Windowed count, DELIMITED in": (COUNT.format(more="GROUP BY k"), "DELIMITED", "DOUBLE"),
     "Windowed count, Avro in": (COUNT.format(more="GROUP BY k"), "AVRO", "DOUBLE"),
@@ -311,8 +326,11 @@ class Way:
 
 def main() -> None:
     """Print a row for each case."""
+    asked = sys.argv[1:] or [""]
     print("| | Record by record | As columns |\n|---|---:|---:|")
     for name, (query, format_name, number) in CASES.items():
+        if not any(part in name for part in asked):
+            continue
         column, more = MORE.get(name, ("", lambda _: {}))
         source = SOURCE.format(type=number, format=format_name, more=column and f", {column}")
         plan = plan_of(source + query)
