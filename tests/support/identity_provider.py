@@ -104,6 +104,8 @@ class SignOnProvider(IdentityProvider):
         self.gives_refresh_tokens = False
         self.refresh_tokens: set[str] = set()
         """Those that work, each once."""
+        self.omits_id_tokens = False
+        """Whether renewals bring no ID token."""
         self._codes: dict[str, dict[str, str]] = {}
 
     def _answer(self, asked: Asked) -> tuple[int, bytes]:
@@ -165,7 +167,10 @@ class SignOnProvider(IdentityProvider):
         if asked.form["refresh_token"] not in self.refresh_tokens:
             return 400, b'{"error": "invalid_grant"}'
         self.refresh_tokens.remove(asked.form["refresh_token"])
-        return self._tokens()
+        status, answer = self._tokens()
+        if self.omits_id_tokens:
+            answer = json.dumps({**json.loads(answer), "id_token": None}).encode()
+        return status, answer
 
     def _tokens(self, **more: str) -> tuple[int, bytes]:
         about = {"iss": self.url, "aud": self.client_id, **more, **self.claims}

@@ -20,7 +20,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -249,6 +249,13 @@ class Sessions:
             found = self._found.get(_hashed(token))
             if found is not None:
                 found.account, found.known_until_s = account, self._now_s() + lasts_s
+
+    def keep(self, token: str, refresh_token: str) -> None:
+        """Replace a session's refresh token; the account is not confirmed yet."""
+        with self._lock:
+            found = self._found.get(_hashed(token))
+            if found is not None and isinstance(found.account, Vouched):
+                found.account = replace(found.account, refresh_token=refresh_token)
 
     def _at(self, token: str) -> _Session | None:
         key = _hashed(token)

@@ -528,6 +528,33 @@ def test_a_session_is_asked_about_again_if_the_provider_was_away(expired: World)
     assert browser.me()["user"] == "oidc:ann"
 
 
+def test_a_new_refresh_token_is_kept_if_the_keys_cannot_be_fetched(
+    expired: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The provider takes each refresh token once: with the old one the session would be over."""
+    provider, browser = expired
+
+    def away(*_: Any, **__: Any) -> None:
+        raise ProviderError("the provider's keys: 503")
+
+    monkeypatch.setattr(Provider, "_key_set", away)
+    assert browser.me()["user"] is None
+    assert browser.me()["user"] is None
+    assert renewals(provider) == 2
+    monkeypatch.undo()
+    assert browser.me()["user"] == "oidc:ann"
+    assert browser.me()["user"] == "oidc:ann"
+    assert renewals(provider) == 3
+
+
+def test_a_new_refresh_token_is_kept_if_it_comes_without_an_id_token(expired: World) -> None:
+    provider, browser = expired
+    provider.omits_id_tokens = True
+    assert browser.me()["user"] is None
+    provider.omits_id_tokens = False
+    assert browser.me()["user"] == "oidc:ann"
+
+
 def test_a_session_ends_with_its_token_if_it_cannot_be_renewed(world: World) -> None:
     provider, browser = world
     begin = Sessions.begin

@@ -173,12 +173,13 @@ class Logins:
             raise _strange("the ID token has another nonce")
         return self._identity(claims, tokens, pending.place)
 
-    def renew(self, refresh_token: str, subject: str) -> Identity:
+    def renew(self, refresh_token: str, subject: str, keep: Callable[[str], None]) -> Identity:
         """The user as the provider knows them now. Raises ProviderError, LoginError.
 
-        The provider refuses with CodeError or LoginError.
+        The provider refuses with CodeError or LoginError. `keep` gets a new refresh token, also
+        if this fails afterwards.
         """
-        tokens = self._provider.renew(refresh_token)
+        tokens = self._provider.renew(refresh_token, keep)
         try:
             claims = self._provider.claims(tokens.id_token)
         except InvalidTokenError as error:

@@ -100,12 +100,17 @@ class Provider:
         }
         return self._tokens(form)
 
-    def renew(self, refresh_token: str) -> Tokens:
-        """New tokens for a refresh token, or for its successor. Raises ProviderError, CodeError."""
-        found = self._tokens({"grant_type": "refresh_token", "refresh_token": refresh_token})
+    def renew(self, refresh_token: str, keep: Callable[[str], None]) -> Tokens:
+        """New tokens for a refresh token. Raises ProviderError, CodeError.
+
+        A new refresh token is given to `keep` before anything else can fail: it may replace the
+        old one at the provider at once.
+        """
+        form = {"grant_type": "refresh_token", "refresh_token": refresh_token}
+        found = self._tokens(form, keep)
         return replace(found, refresh_token=found.refresh_token or refresh_token)
 
-    def _tokens(self, form: dict[str, str]) -> Tokens:
+    def _tokens(self, form: dict[str, str], keep: Callable[[str], None] = lambda _: None) -> Tokens:
         document = self.document()
         headers = {"Content-Type": _FORM}
         client_id, secret = self.settings.client_id, self.settings.client_secret
@@ -126,9 +131,13 @@ class Provider:
             raise (CodeError if error.is_final else ProviderError)(str(error)) from error
         found = _object(answer, "the token endpoint")
         token, refresh = found.get("id_token"), found.get("refresh_token")
+        if not isinstance(refresh, str) or not refresh:
+            refresh = None
+        else:
+            keep(refresh)
         if not isinstance(token, str) or not token:
             raise ProviderError("the token endpoint answers without an id_token")
-        return Tokens(token, refresh if isinstance(refresh, str) and refresh else None)
+        return Tokens(token, refresh)
 
     def claims(self, token: str) -> Mapping[str, Any]:
         """The claims of an ID token that is from this provider and for the console.

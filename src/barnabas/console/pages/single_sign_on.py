@@ -150,8 +150,12 @@ class SingleSignOn:
         if account is None or account.refresh_token is None:
             return
         refresh_token, subject = account.refresh_token, account.subject
+
+        def keep(successor: str) -> None:
+            self._sessions.keep(token, successor)
+
         try:
-            found = await self._run(lambda: self._logins.renew(refresh_token, subject))
+            found = await self._run(lambda: self._logins.renew(refresh_token, subject, keep))
         except _TooManyLoginsError as error:  # the next request asks again
             _log.warning("the provider could not be asked about a session: %s", error)
         except (CodeError, LoginError) as error:
