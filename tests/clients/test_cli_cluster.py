@@ -101,6 +101,13 @@ def wait_until_node(cli: ClusterCli, node_id: int, sees: Callable[[dict[str, Any
     cli.wait_until_each(lambda each: sees(node_of(each, node_id)), f"news of node {node_id}")
 
 
+def wait_until_down(cluster: barnabas.Cluster, node_id: int) -> None:
+    """Wait until every node that runs knows that one is down: a command may ask any of them."""
+    running = [node.bootstrap_servers for node in cluster.nodes.values() if node.is_running]
+    rest = ClusterCli(",".join(running))
+    wait_until_node(rest, node_id, lambda node: node.get("state") == "down")
+
+
 def wait_until_nodes(cli: ClusterCli, ids: list[int]) -> None:
     def known(each: ClusterCli) -> bool:
         status = json.loads(each.run("cluster", "status", "--json").out)
@@ -148,7 +155,10 @@ def test_quorum(cli: ClusterCli, three: barnabas.Cluster) -> None:
     assert [row["role"] for row in status["voters"]].count("leader") == 1
     rows = cli.json("quorum", "describe")
     assert all(len(row["directory"]) == 22 for row in rows)
-    assert all(row["lag"] <= 10 for row in rows)
+    wait_until(
+        lambda: all(row["lag"] <= 10 for row in cli.json("quorum", "describe")),
+        "voters that follow",
+    )
     assert "high watermark" in cli.ok("quorum", "status").text
     (listener,) = rows[0]["addresses"]
     address = listener.removeprefix("CONTROLLER://")
@@ -166,7 +176,7 @@ def test_a_cluster_that_is_well(cli: ClusterCli, topics: Kafka) -> None:
 def test_one_node_that_is_down_is_told(cli: ClusterCli, three: barnabas.Cluster) -> None:
     three.stop_node(3)
     try:
-        wait_until(lambda: node_of(cli, 3)["state"] == "down", "node 3 being fenced")
+        wait_until_down(three, 3)
         status = cli.run("cluster", "status")
         assert status.code == 5
         assert "node 3 is down" in status.err
@@ -277,7 +287,7 @@ def test_a_node_that_is_down_is_no_target(
     cli.ok("topic", "reassign", "--plan", plan, "--yes")
     three.stop_node(3)
     try:
-        wait_until(lambda: node_of(cli, 3)["state"] == "down", "node 3 being fenced")
+        wait_until_down(three, 3)
         plan = write_plan(tmp_path / "p", (topic, 0, [1, 3]))
         refused = cli.run("topic", "reassign", "--plan", plan, "--yes")
         assert refused.code == 1
@@ -299,11 +309,11 @@ def test_leaders_come_back(cli: ClusterCli, topics: Kafka, three: barnabas.Clust
     assert all(row["error"] is None for row in rows)
     assert all(row["leader"] == preferred[int(row["partition"].rpartition("-")[2])] for row in rows)
 
-    def leaders() -> dict[int, int]:
+    def leaders(cli: ClusterCli) -> dict[int, int]:
         return {index: row["leader"] for index, row in described(cli, topic).items()}
 
     # Another node may be asked here than the one that the command has waited for.
-    wait_until(lambda: leaders() == preferred, "every node's hearing of the election")
+    cli.wait_until_each(lambda each: leaders(each) == preferred, "the election")
     assert cli.json("topic", "elect-leaders", topic) == []
     assert cli.run("topic", "elect-leaders", "no-such-topic").code == 4
     assert cli.run("topic", "elect-leaders", "--unclean").code == 2
@@ -313,7 +323,8 @@ def test_leaders_come_back(cli: ClusterCli, topics: Kafka, three: barnabas.Clust
 
 def test_nothing_to_rebalance(cli: ClusterCli) -> None:
     cli.ok("rebalance", "--yes")
-    assert cli.ok("rebalance").lines == ["Nothing has to move."]
+    # Any node may be asked, also one that has not heard of the last move.
+    wait_until(lambda: cli.ok("rebalance").lines == ["Nothing has to move."], "the moves' end")
 
 
 def test_nodes_that_do_not_exist(cli: ClusterCli) -> None:
@@ -528,7 +539,7 @@ def test_a_node_is_replaced_under_its_id(tmp_path: Path) -> None:
         runs = cli.run(*replace)
         assert (runs.code, "stop it first" in runs.err) == (1, True)
         cluster.stop_node(3)
-        wait_until(lambda: node_of(cli, 3)["state"] == "down", "node 3 being fenced")
+        wait_until_down(cluster, 3)
         votes = cli.run(*replace, "--voter")
         assert (votes.code, "remove-voter 3 first" in votes.err) == (1, True)
         cli.ok("quorum", "remove-voter", "3", "--yes")

@@ -21,6 +21,7 @@ from barnabas.kafka.wire import Access, Connection
 from barnabas.protocol.api import ApiKey
 from support.cli import ClusterCli
 from support.node_process import wait_until
+from support.patience import PATIENCE_S
 
 BARNABAS = [sys.executable, "-m", "barnabas"]
 END_TIMEOUT_S = 60
@@ -48,6 +49,11 @@ def ready_line(process: subprocess.Popen[str]) -> dict[str, Any]:
     return dict(json.loads(line))
 
 
+def wait_for_topic(cli: ClusterCli, topic: str) -> None:
+    """Wait until every node knows a topic: a command may ask any of them."""
+    cli.wait_until_each(lambda each: each.run("topic", "describe", topic).code == 0, topic)
+
+
 def end(process: subprocess.Popen[str]) -> tuple[int, str]:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=END_TIMEOUT_S)
@@ -63,6 +69,7 @@ def test_three_nodes_serve_and_leave_nothing() -> None:
         assert len(ready["bootstrap_servers"].split(",")) == 3
         cli = ClusterCli(ready["bootstrap_servers"])
         cli.ok("topic", "create", "t", "--partitions", "3")
+        wait_for_topic(cli, "t")
         (topic,) = cli.json("topic", "describe", "t")
         assert all(len(row["replicas"]) == 3 for row in topic["partitions"])
         cli.ok("produce", "t", "-v", "hello")
@@ -93,11 +100,14 @@ def test_a_node_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> No
         ready = ready_line(process)
         cli = ClusterCli(ready["bootstrap_servers"])
         cli.ok("topic", "create", "t")
+        wait_for_topic(cli, "t")
         cli.ok("produce", "t", "-v", "before")
         os.kill(ready["nodes"][1]["pid"], signal.SIGKILL)
         assert ready_line(process) == {"node": 2, "ended": True, "exit_code": -signal.SIGKILL}
-        cli.ok("produce", "t", "-v", "after")
-        assert sorted(cli.ok("consume", "t").lines) == ["after", "before"]
+        # Some ten seconds pass before another node leads what this one did.
+        patience = ("--timeout", str(PATIENCE_S))
+        cli.ok("produce", "t", "-v", "after", *patience)
+        assert sorted(cli.ok("consume", "t", *patience).lines) == ["after", "before"]
         with subprocess.Popen(
             [*BARNABAS, "start", f"{tmp_path}/node-2/server.properties"]
         ) as again:

@@ -94,7 +94,7 @@ def raise_kraft_version(tools: Tools) -> None:
     )
     assert tools.level() == 0, "it was only asked whether it could be"
     tools.features(*upgrade)
-    assert tools.level() == 1
+    wait_until(lambda: tools.level() == 1, "the level at whichever node is asked")
     tools.features(*upgrade)
 
 

@@ -111,8 +111,18 @@ def test_the_page_gives_a_cluster_that_refuses_what_no_acl_allows(tmp_path: Path
         shop = FILES[1].replace('"admin"', '"shop"').replace("admin-secret", found[1])
         (tmp_path / "shop.properties").write_text(page.text(shop))
         as_shop = "--command-config shop.properties"
-        page.run(f"echo hello | barnabas produce orders {as_shop}")
-        assert page.run(f"barnabas consume orders --group reports -n 1 {as_shop}") == "hello\n"
+
+        def is_written() -> bool:
+            said = page.run(f"echo hello | barnabas produce orders {as_shop} 2>&1 || true")
+            return "1 record sent" in said
+
+        def is_read() -> bool:
+            read = f"barnabas consume orders --group reports -n 1 {as_shop} 2>/dev/null || true"
+            return page.run(read) == "hello\n"
+
+        # Each node hears of the user, and of what the user may do, in its own time.
+        wait_until(is_written, "a record of the user's")
+        wait_until(is_read, "the record")
         refused = page.run(f"barnabas produce other -v x {as_shop} 2>&1 || echo refused")
         assert "TOPIC_AUTHORIZATION_FAILED" in refused
         assert "refused" in refused

@@ -197,13 +197,17 @@ def test_kafkas_own_tool_speaks_it_with_a_store_of_java(
         "ssl.truststore.type=PEM\n"
         f"ssl.truststore.location={secured.authority.file}\n"
     )
-    listed = java.run(
-        "kafka-topics",
-        "--bootstrap-server", secured.servers,
-        "--command-config", str(properties),
-        "--list",
-    )  # fmt: skip
-    assert "of-java" in listed.lines
+
+    def listed() -> list[str]:
+        return java.run(
+            "kafka-topics",
+            "--bootstrap-server", secured.servers,
+            "--command-config", str(properties),
+            "--list",
+        ).lines  # fmt: skip
+
+    # It may ask a node that has not heard of the topic yet.
+    wait_until(lambda: "of-java" in listed(), "the topic in the list")
 
 
 # -- certificates that change
