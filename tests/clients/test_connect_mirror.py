@@ -71,11 +71,12 @@ def test_topics_settings_rights_and_groups(west: Side, east: Side, engine: Local
         # Group offsets are translated exactly at the end of a partition, else never too far.
         run.wait_until(lambda: east.committed("shop", "west.orders", 0) == (300, "half"))
         run.wait_until(lambda: 0 < east.committed("shop", "west.orders", 1)[0] <= 150)
-        notes = [
-            Checkpoint.read(m.key(), m.value())
-            for m in read_messages(east.servers, "west.checkpoints.internal")
-        ]
-        assert Checkpoint("shop", ("west.orders", 0), 300, 300, "half") in notes
+
+        def notes() -> list[Checkpoint]:
+            found = read_messages(east.servers, "west.checkpoints.internal")
+            return [Checkpoint.read(m.key(), m.value()) for m in found]
+
+        run.wait_until(lambda: Checkpoint("shop", ("west.orders", 0), 300, 300, "half") in notes())
         syncs = [
             OffsetSync.read(m.key(), m.value())
             for m in read_messages(west.servers, "mm2-offset-syncs.east.internal")
@@ -86,13 +87,15 @@ def test_topics_settings_rights_and_groups(west: Side, east: Side, engine: Local
         beat = read_messages(east.servers, "heartbeats")[0]
         assert Heartbeat.read(beat.key(), beat.value()).source == "west"
 
-        counts = {
-            dict(labels)["partition"]: value
-            for name, labels, value in run.runs[0].tasks[0].task.own_metrics()
-            if name == "mirror_mirrorsourceconnector_record-count"
-            and dict(labels)["topic"] == "west.orders"
-        }
-        assert counts == {"0": 300, "1": 300}
+        def counts() -> dict[str, float]:
+            return {
+                dict(labels)["partition"]: value
+                for name, labels, value in run.runs[0].tasks[0].task.own_metrics()
+                if name == "mirror_mirrorsourceconnector_record-count"
+                and dict(labels)["topic"] == "west.orders"
+            }
+
+        run.wait_until(lambda: counts() == {"0": 300, "1": 300})
         latencies = [
             value
             for name, labels, value in run.runs[1].tasks[0].task.own_metrics()

@@ -130,8 +130,13 @@ def test_librdkafka_shares_and_describes(crowd: Crowd, java: JavaHost) -> None:
     crowd.shares(3, 3)
     assert sorted(crowd.values) == sorted({f"v{number}" for number in range(60)})
     admin = AdminClient(dict(crowd.kafka.client_config))
-    group = admin.describe_consumer_groups([crowd.group])[crowd.group].result(TIMEOUT_S)
-    assert (group.state.name, group.type.name, len(group.members)) == ("STABLE", "CONSUMER", 2)
+
+    def described() -> tuple[str, str, int]:
+        group = admin.describe_consumer_groups([crowd.group])[crowd.group].result(TIMEOUT_S)
+        return group.state.name, group.type.name, len(group.members)
+
+    # The coordinator hears of what a member has taken by its next heartbeat.
+    crowd.until(lambda: described() == ("STABLE", "CONSUMER", 2))
     bootstrap = ("--bootstrap-server", crowd.kafka.bootstrap_servers)
     tool = java.run("kafka-consumer-groups", *bootstrap, "--describe", "--group", crowd.group)
     rows = [row for row in tool.table if row[0] == crowd.group]

@@ -32,6 +32,7 @@ def test_groups_move_with_their_directory(tmp_path: Path) -> None:
         (node,) = cluster.nodes.values()
         member = Member(cluster.bootstrap_servers)
         member.read(20)
+        wait_until(lambda: member.described()[0] == "STABLE", "a group at rest")
         before = member.described()
         for program in (ApacheKafka(), Barnabas()):
             cluster.stop(node.node_id)

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from support.cluster_load import Load
 from support.java_host import JavaHost
 from support.node_process import NodeProcess, wait_until
+from support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.timeout(180)
 TOPIC = "moved"
@@ -39,7 +40,7 @@ def node(tmp_path: Path) -> Iterator[NodeProcess]:
     )
     node.start()
     admin = AdminClient({"bootstrap.servers": node.bootstrap_servers})
-    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(20)
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(PATIENCE_S)
     yield node
     node.stop()
 
@@ -185,6 +186,8 @@ def test_a_directory_that_is_not_there_or_cordoned_is_refused(
         *("config", "set", "broker", "1", f"cordoned.log.dirs={paths[1]}"),
         *("-b", node.bootstrap_servers),
     )
+    configs = ("config", "describe", "broker", "1", "-b", node.bootstrap_servers)
+    wait_until(lambda: paths[1] in node.cli(*configs), "the broker's own knowledge of it")
     to_cordoned = {name: paths[1] for name, path in where.items() if path == paths[0]}
     tools.write_plan(to_cordoned)
     assert "InvalidReplicaAssignmentException" in tools.execute(exit_code=None)
