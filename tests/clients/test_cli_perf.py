@@ -63,7 +63,8 @@ def test_a_rate_is_held_and_reported(cli: ClusterCli, topic: str) -> None:
 
 
 def test_transactions_are_committed(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
-    options = ("--payload-monotonic", "--throughput", "400", "--transaction-duration-ms", "20")
+    # For a second: a pause before the first transaction must not leave all to be sent at once.
+    options = ("--payload-monotonic", "--throughput", "60", "--transaction-duration-ms", "20")
     sent = cli.json("perf", "produce", topic, "-n", "60", *options)
     assert sent["transactions"] > 1
     assert len(cli.json_lines("consume", topic)) == 60

@@ -115,7 +115,8 @@ def is_free(cluster: barnabas.Cluster, kind: str, client_id: str) -> bool:
 
 def test_topic_changes_count_together_whichever_broker_is_asked() -> None:
     with barnabas.Cluster(nodes=3) as three:
-        limit(three, "raw", controller_mutation_rate=1)  # a burst of eleven partitions
+        # A burst of one partition; then the first topic's twenty count for three minutes.
+        limit(three, "raw", controller_mutation_rate=0.1)
         answers = []
         for number, server in enumerate(three.bootstrap_servers.split(",")):
             topic = CreatableTopic(name=f"t-{number}", num_partitions=20, replication_factor=1)

@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
 )
 
 from support import client_logins
+from support.node_process import wait_until
 from support.patience import PATIENCE_S
 
 
@@ -108,7 +109,6 @@ class ConfluentClient:
                 "group.id": group,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "session.timeout.ms": 6000,
             }
             | config
         )
@@ -240,12 +240,12 @@ class TestConfluentKafka(ClientMatrix):
             first.close()
 
     def _until(self, state: Any, wanted: Any, *consumers: Consumer) -> None:
-        for _ in range(600):
+        def has_come() -> bool:
             for consumer in consumers:
                 consumer.poll(0.05)
-            if state() == wanted:
-                return
-        pytest.fail(f"{state()} never became {wanted}")
+            return bool(state() == wanted)
+
+        wait_until(has_come, f"{wanted}", shown=state)
 
     def test_a_topic_is_created_by_producing_to_it(
         self, client: ConfluentClient, topic: str

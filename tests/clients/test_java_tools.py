@@ -6,7 +6,9 @@ the same tests against a Kafka. Internal topics and groups of other tests may be
 
 from __future__ import annotations
 
+import itertools
 import json
+import operator
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +20,7 @@ from client_matrix import KEPT
 
 from barnabas.app.testing import Kafka
 from support.java_host import JavaHost, ToolResult, ToolRun
+from support.node_process import wait_until
 
 Tool = Callable[..., ToolResult]
 
@@ -270,13 +273,21 @@ def test_console_reads_the_offsets_topic(kafka: Kafka, tool: Tool) -> None:
         *("--max-messages", "3"),
     )
     formatter = "org.apache.kafka.tools.consumer.OffsetsMessageFormatter"
-    printed = tool(
-        *("kafka-console-consumer", "--topic", "__consumer_offsets", "--from-beginning"),
-        *("--formatter", formatter, "--timeout-ms", "1500"),
-    )
-    # The formatter puts nothing between records.
-    records = json.loads(f"[{printed.out.replace('}{', '},{')}]")
-    mine = [record for record in records if record["key"]["data"]["group"] == group]
+    mine: list[dict[str, Any]] = []
+    patience_ms = itertools.accumulate(itertools.repeat(2), operator.mul, initial=1500)
+
+    def is_printed() -> bool:
+        """The tool ends when no record comes for a while, which a busy machine may not keep."""
+        printed = tool(
+            *("kafka-console-consumer", "--topic", "__consumer_offsets", "--from-beginning"),
+            *("--formatter", formatter, "--timeout-ms", str(next(patience_ms))),
+        )
+        # The formatter puts nothing between records.
+        records = json.loads(f"[{printed.out.replace('}{', '},{')}]")
+        mine[:] = [record for record in records if record["key"]["data"]["group"] == group]
+        return bool(mine)
+
+    wait_until(is_printed, f"the offsets of {group}")
     assert mine[-1]["key"]["data"] == {"group": group, "topic": topic, "partition": 0}
     assert mine[-1]["value"]["data"]["offset"] == 3
 
@@ -364,7 +375,9 @@ def test_groups_share_partitions_among_members(
             java.start(
                 *("kafka-verifiable-consumer", "--bootstrap-server", kafka.bootstrap_servers),
                 *("--topic", topic, "--group-id", group, "--reset-policy", "earliest"),
-                *("--session-timeout", "6000", "--verbose", *identity),
+                # A static member that has gone is waited for; no other is to be missed.
+                *("--session-timeout", "10000" if instances else "60000"),
+                *("--verbose", *identity),
                 *("--command-config", str(quick)),
                 *("--assignment-strategy", f"org.apache.kafka.clients.consumer.{assignor}Assignor"),
             )

@@ -22,6 +22,7 @@ from barnabas.base.config.properties import from_flags
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.server import RegistryServer, run_registry
 from barnabas.schemas.formats import all_formats
+from support.node_process import wait_until
 from support.patience import PATIENCE_S
 from support.registry_member import SESSION_TIMEOUT_MS
 
@@ -66,11 +67,14 @@ class RegistryProcess:
     def wait_for_leader(self) -> None:
         """Wait until writes are accepted: a mode that is set again changes nothing."""
         with httpx.Client(trust_env=False, timeout=PATIENCE_S) as client:
-            for _ in range(int(PATIENCE_S)):
+            said: list[str] = []
+
+            def is_accepted() -> bool:
                 answer = client.put(f"{self.url}/mode", json={"mode": "READWRITE"})
-                if answer.status_code == 200:
-                    return
-        raise AssertionError(f"no leader: {answer.text}")
+                said[:] = [answer.text]
+                return answer.status_code == 200
+
+            wait_until(is_accepted, "a leader", shown=lambda: said)
 
     def kill(self) -> None:
         """SIGKILL: nothing is answered, written or told."""

@@ -85,7 +85,7 @@ class ShareQuery:
         return len(rows)
 
     def run(
-        self, count: int, *, idle_max: int = 100, work: Work = lambda batch, rows: None
+        self, count: int, *, idle_max: int = 300, work: Work = lambda batch, rows: None
     ) -> list[Row]:
         """Run until a number of records is committed, or nothing more comes."""
         idle = 0
