@@ -48,7 +48,7 @@ def leave_hanging(cli: ClusterCli, kafka: Kafka, topic: str) -> None:
 
 
 def opened(kafka: Kafka, name: str, topic: str) -> Producer:
-    producer = kafka.producer(transactional_id=name)
+    producer = kafka.producer(transactional_id=name, transaction_timeout_ms=900_000)
     producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     producer.produce(topic, "open")

@@ -21,8 +21,7 @@ from barnabas.connect.worker.distributed.membership import Membership
 from barnabas.connect.worker.distributed.share import NOTHING, Share
 from barnabas.kafka.membership import GroupSettings
 from barnabas.kafka.wire import Access
-
-PATIENCE_S = 30.0
+from support.patience import PATIENCE_S
 
 
 class Configured:
@@ -50,7 +49,7 @@ class Worker:
         self.busy_for_s = 0.0
         self.assignment: Assignment | None = None
         self.group = group
-        settings = GroupSettings(group.id, PROTOCOL_TYPE, 6_000, heartbeat_interval_ms=200)
+        settings = GroupSettings(group.id, PROTOCOL_TYPE, 60_000, heartbeat_interval_ms=200)
         self.member = Membership(
             Access(group.servers),
             settings,

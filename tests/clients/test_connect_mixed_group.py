@@ -29,7 +29,7 @@ FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 @pytest.fixture
 def world(kafka: Kafka) -> Iterator[World]:
     allow([FILE_SOURCE])
-    made = World(kafka)
+    made = World(kafka, session_timeout_ms="6000")
     yield made
     made.close()
 

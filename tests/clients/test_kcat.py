@@ -75,7 +75,7 @@ class KcatClient(ConfluentClient):
         )
 
     def read_in_group(self, topic: str, group: str, count: int) -> list[Message]:
-        settings = ("-X", "auto.offset.reset=earliest", "-X", "session.timeout.ms=6000")
+        settings = ("-X", "auto.offset.reset=earliest")
         return self._messages(
             self.kcat("-q", "-J", "-c", str(count), *settings, "-G", group, topic)
         )

@@ -237,7 +237,8 @@ def test_the_tool_finds_describes_and_aborts(
 ) -> None:
     topic = kafka.topic()
     name = kafka.name()
-    producer = transactional(kafka, name)
+    # The tools take their time, and nobody else is to abort it.
+    producer = transactional(kafka, name, transaction_timeout_ms=900_000)
     producer.begin_transaction()
     producer.produce(topic, "open")
     producer.flush(PATIENCE_S)

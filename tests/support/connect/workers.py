@@ -22,9 +22,9 @@ from barnabas.connect.worker.distributed.start import distributed_herder
 from barnabas.connect.worker.secrets import Secrets
 from support.connect.herder_world import SOURCE, FakeEngine
 from support.node_process import wait_until
+from support.patience import PATIENCE_S
 
 T = TypeVar("T")
-PATIENCE_S = 40.0
 
 
 class Way:
@@ -69,7 +69,7 @@ class World:
         self.settings = {
             "bootstrap.servers": kafka.bootstrap_servers,
             "group.id": kafka.name("group"),
-            "session.timeout.ms": "6000",
+            "session.timeout.ms": "60000",
             "heartbeat.interval.ms": "200",
             "scheduled.rebalance.max.delay.ms": "0",
             "task.shutdown.graceful.timeout.ms": "2000",
