@@ -21,7 +21,7 @@ from support.patience import PATIENCE_S
 from support.ports import free_neighbours, free_port
 
 BARNABAS = [sys.executable, "-m", "barnabas"]
-EXIT_TIMEOUT_S = 30
+EXIT_TIMEOUT_S = PATIENCE_S
 UUID = "MkU3OEVBNTcwNTJENDM2Qg"
 
 

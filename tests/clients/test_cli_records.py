@@ -355,7 +355,7 @@ def test_members_are_shown(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
         topic, group_id=group, client_id="the-client", enable_auto_commit=False
     )
     try:
-        assert consumer.poll(20) is not None
+        assert consumer.poll(PATIENCE_S) is not None
         (described,) = cli.json("group", "describe", group)
         text = cli.ok("group", "describe", group).text
     finally:

@@ -19,6 +19,7 @@ from barnabas.connect.worker.distributed.store import TopicStore
 from barnabas.connect.worker.distributed.topics import Kind, WorkerTopic, topic_plan
 from barnabas.connect.worker.state import Status, TopicStatus
 from barnabas.schemas.data.errors import ConfigError
+from support.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -68,12 +69,12 @@ def test_configurations_are_read_by_every_worker(kafka: Kafka, clients: Clients)
         assert (config["cleanup.policy"], config["segment.bytes"]) == ("compact", "1048576")
         one.put_connector("a", {"name": "a"}, "STOPPED")
         assert one.snapshot().target_states == {"a": "STOPPED"}
-        assert has_heard.wait(20)
+        assert has_heard.wait(PATIENCE_S)
         assert heard[0] == ConnectorChanged("a")
         one.put_tasks("a", [{"n": "0"}, {"n": "1"}])
         one.put_session_key(SessionKey(b"k" * 32, "HmacSHA256", 1))
         one.put_target_state("a", "STARTED")
-        two.refresh(20)
+        two.refresh(PATIENCE_S)
         late = ConfigTopic(clients, where, ignore)
         with running(late):
             assert late.snapshot() == two.snapshot()
@@ -97,7 +98,7 @@ def test_an_older_leader_is_fenced(kafka: Kafka, clients: Clients) -> None:
         with pytest.raises(FencedError):
             one.put_connector("a", {"v": "2"})
         two.put_connector("a", {"v": "3"})
-        one.refresh(20)
+        one.refresh(PATIENCE_S)
         assert one.snapshot().connectors == {"a": {"v": "3"}}
 
 
@@ -125,7 +126,7 @@ def test_states_are_known_to_every_worker(kafka: Kafka, clients: Clients) -> Non
         one.put(task, Status("FAILED", "one:8083", 2, "it broke"))
         one.put_topic(TopicStatus("t", "a", 0, 5))
         one.flush()
-        two.refresh(20)
+        two.refresh(PATIENCE_S)
         assert two.get("a") == Status("RUNNING", "one:8083", 2)
         assert two.tasks("a") == {0: Status("FAILED", "one:8083", 2, "it broke")}
         assert list(two.topics("a")) == ["t"]
@@ -133,7 +134,7 @@ def test_states_are_known_to_every_worker(kafka: Kafka, clients: Clients) -> Non
         two.put("a", Status("DESTROYED", "two:8083", 3))
         two.remove_topic("a", "t")
         two.flush()
-        one.refresh(20)
+        one.refresh(PATIENCE_S)
         assert one.get("a") is None
         assert not one.topics("a")
 

@@ -6,7 +6,6 @@ Each works on however many nodes there are; with one there is little to move, bu
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -110,7 +109,9 @@ def test_records_travel_with_their_replica(
         kafka.produce(name, [b"a", b"b", b"c"])
         begin = ("kafka-reassign-partitions", "--execute", "--reassignment-json-file")
         tool(*begin, target)
-        until(lambda target=target: "is completed" in tool(*verify, target).out)
+        wait_until(
+            lambda target=target: "is completed" in tool(*verify, target).out, f"the move to {stop}"
+        )
         settle()
         described = tool("kafka-topics", "--describe", "--topic", name).out
         assert f"Leader: {stop}\tReplicas: {stop}\tIsr: {stop}\t" in described
@@ -123,13 +124,6 @@ def test_records_travel_with_their_replica(
         if any(log_dir["partitions"] for log_dir in broker["logDirs"])
     ]
     assert holders == [node_ids[-1]]
-
-
-def until(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
-    """Ask again until it holds; each question takes a tool its time."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline
 
 
 REFUSED = {

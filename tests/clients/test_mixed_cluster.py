@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.cluster_processes import Barnabas, ClusterNode, Loopback, Program
 from support.node_process import wait_until
+from support.patience import PATIENCE_S
 from support.scram_nodes import SECURED, ScramNodes
 
 pytestmark = [
@@ -76,7 +77,7 @@ def read_all(bootstrap_servers: str, partition: int, records: int) -> list[bytes
     consumer.assign([TopicPartition(TOPIC, partition, 0)])
     values: list[bytes | None] = []
     while len(values) < records:
-        found = consumer.consume(records - len(values), 30)
+        found = consumer.consume(records - len(values), PATIENCE_S)
         assert found, f"only {len(values)} of {records} records of partition {partition}"
         assert not any(message.error() for message in found)
         values += [message.value() for message in found]

@@ -17,8 +17,9 @@ import barnabas
 from barnabas.app.testing import Kafka
 from barnabas.cli.errors import ExitCode
 from support.cli import ClusterCli, run_cli
+from support.patience import PATIENCE_S
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = PATIENCE_S
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,7 @@ from barnabas.spark.datasource.task import (
 from barnabas.spark.record_writer import KafkaRecord, RecordWriter
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.server.kafka_cluster import KafkaCluster
+from support.patience import PATIENCE_S
 
 STAMPS = [5, 0, 6, 7, 0, 0, 8]
 
@@ -50,7 +51,7 @@ def read(kafka: Kafka, topic: str, count: int, partitions: int = 1) -> list[Mess
     """The committed records of a topic."""
     consumer = kafka.consumer(isolation_level="read_committed")
     consumer.assign([TopicPartition(topic, n, OFFSET_BEGINNING) for n in range(partitions)])
-    messages = consumer.consume(count, 20.0)
+    messages = consumer.consume(count, PATIENCE_S)
     consumer.close()
     return messages
 
@@ -110,11 +111,11 @@ def test_keys_have_the_partition_that_librdkafka_gives_them(kafka: Kafka, codec:
     for number in range(50):
         key = f"key-{number}".encode()
         producer.produce(topic, key * 20, key, timestamp=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
     for number in range(50):
         key = f"key-{number}".encode()
         producer.produce(other, key * 20, key, timestamp=1)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
     by_key = [
         {m.key(): (m.partition(), m.value()) for m in read(kafka, name, 50, 5)}
         for name in (topic, other)
@@ -134,10 +135,10 @@ def test_each_partitioner_is_librdkafka_s(kafka: Kafka, kind: str) -> None:
     producer = OrderedProducer({**kafka.client_config, "partitioner": kind})
     for number in range(40):
         producer.produce(other, None, f"key-{number}")
-    producer.flush(20)
+    producer.flush(PATIENCE_S)
     for number in range(40):
         producer.produce(topic, None, f"key-{number}", timestamp=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
     by_key = [{m.key(): m.partition() for m in read(kafka, name, 40, 7)} for name in (topic, other)]
     assert by_key[0] == by_key[1]
 
@@ -157,11 +158,11 @@ def test_a_lost_answer_doubles_nothing(kafka: Kafka, monkeypatch: pytest.MonkeyP
     producer = WireProducer({**kafka.client_config, "enable.idempotence": True})
     for number in range(3):
         producer.produce(topic, str(number), timestamp=0)
-        assert producer.flush(20) == 0
+        assert producer.flush(PATIENCE_S) == 0
     producer.purge()
     assert next(losses) > 3
     producer.produce(topic, "3", timestamp=0)
-    producer.flush(20)
+    producer.flush(PATIENCE_S)
     assert stamps(read(kafka, topic, 4)) == wanted([0, 0, 0, 0])
 
 
@@ -177,7 +178,7 @@ def test_a_record_that_is_refused_is_reported_and_no_other(kafka: Kafka) -> None
     values = [b"0", b"x" * 4000, *(str(n).encode() for n in range(1, 100))]
     for value in values:
         producer.produce(topic, value, timestamp=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
     assert failed == [("MSG_SIZE_TOO_LARGE", b"x" * 4000)]
     assert stamps(read(kafka, topic, 100)) == wanted([0] * 100)
 
@@ -191,7 +192,7 @@ def test_no_broker_is_reported_when_the_time_is_over() -> None:
     }
     producer = WireProducer(settings)
     producer.produce("t", "v", timestamp=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
     assert told == ["_MSG_TIMED_OUT"]
 
 

@@ -263,7 +263,7 @@ class Wire:
 
         wait_until(is_begun, "a transaction with a record")
         # The coordinator looks every few seconds.
-        wait_until(lambda: self.state() == "CompleteAbort", "the end of its time", 40)
+        wait_until(lambda: self.state() == "CompleteAbort", "the end of its time")
 
     # Groups
 
