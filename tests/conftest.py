@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import sys
+import threading
 from collections.abc import Generator
 from pathlib import Path
 
@@ -35,6 +36,7 @@ SPARK = (
 )
 """Modules that start Spark: one after another, as Spark's resolver of jars wants its cache alone,
 and a JVM of Spark's is reused by the next module."""
+NODES_THREAD = "barnabas-cluster"
 RECURSION_LIMIT = sys.getrecursionlimit()
 SHRINKING_S = 480
 """Random examples end by themselves. One that fails is made smaller for up to five minutes, which a
@@ -117,6 +119,31 @@ def default_levels_of_loggers() -> Generator[None, None, None]:
     for name, logger in list(manager.items()):
         if isinstance(logger, logging.Logger) and logger.level != before.get(name, logging.NOTSET):
             logger.setLevel(before.get(name, logging.NOTSET))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nodes_from_before() -> list[threading.Thread]:
+    """The threads of nodes that ran before a module began: the session's cluster."""
+    return [one for one in threading.enumerate() if one.name == NODES_THREAD]
+
+
+@pytest.fixture(autouse=True)
+def own_log(
+    nodes_from_before: list[threading.Thread],
+    caplog: pytest.LogCaptureFixture,
+    request: pytest.FixtureRequest,
+) -> Generator[None, None, None]:
+    """Leave lines of the session's cluster out of the log of a test that does not use it."""
+    if not nodes_from_before or "kafka_bootstrap_servers" in request.fixturenames:
+        yield
+        return
+
+    def is_own(record: logging.LogRecord) -> bool:
+        return all(record.thread != one.ident for one in nodes_from_before if one.is_alive())
+
+    caplog.handler.addFilter(is_own)
+    yield
+    caplog.handler.removeFilter(is_own)
 
 
 @pytest.fixture
