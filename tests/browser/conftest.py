@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from barnabas.demo.commands import MissingError, check_requirements
 from support.dashboard_page import Dashboard
+from support.patience import PATIENCE_S
 
 CHROMIUM = (
     os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
@@ -38,6 +39,7 @@ DEMO_SECONDS = 20
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no browser: apt-get install chromium, or name one in CHROMIUM")
+    expect.set_options(timeout=PATIENCE_S * 1000)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield chromium

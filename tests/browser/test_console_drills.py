@@ -104,7 +104,7 @@ def page(browser: Browser) -> Iterator[Page]:
 def seen(page: Page, world: World, path: str, text: str | re.Pattern[str], image: str) -> None:
     """Wait until a page of the console shows `text`; take a picture of it."""
     page.goto(f"{world.console.url}/#{path}")
-    expect(page.locator("main")).to_contain_text(text, timeout=TIMEOUT_MS)
+    expect(page.locator("main")).to_contain_text(text)
     if IMAGES:
         page.wait_for_selector('[aria-busy="true"]', state="detached")
         page.screenshot(path=Path(IMAGES) / f"drill-{image}.png")
@@ -113,7 +113,7 @@ def seen(page: Page, world: World, path: str, text: str | re.Pattern[str], image
 def advised(page: Page, title: str | re.Pattern[str]) -> None:
     """Check that a finding comes with advice."""
     card = page.locator("section.card", has_text=title).first
-    expect(card.locator(".advice")).not_to_be_empty(timeout=TIMEOUT_MS)
+    expect(card.locator(".advice")).not_to_be_empty()
 
 
 def test_a_group_lags(world: World, page: Page) -> None:
