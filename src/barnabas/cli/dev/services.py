@@ -27,6 +27,8 @@ READY = "Ready: bootstrap.servers="
 REGISTRY, CONNECT, SQL, CONSOLE = "schema.registry.url", "connect.url", "sql.url", "console.url"
 """The services, by the names of their addresses in the output of `dev`."""
 REPLICAS_MAX = 3
+WRITE_TIMEOUT_MS = 30_000
+"""Of the registry: one machine runs all, and may be busy for longer than the default, 500 ms."""
 _JAVA = "org.apache.kafka.connect"
 
 
@@ -65,6 +67,7 @@ class Beside:
             *("registry", "start", *_given(self.registry_login)),
             *("--listeners", self._listener(port), "--override", f"host.name={self.host}"),
             *("--override", f"kafkastore.topic.replication.factor={self.replicas}"),
+            *("--override", f"kafkastore.timeout.ms={WRITE_TIMEOUT_MS}"),
         ]
         return Service("schema registry", command, "Schema registry: ", REGISTRY)
 
