@@ -36,6 +36,7 @@ from barnabas.protocol.messages.offsets import (
 from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.cluster_processes import Barnabas, ClusterNode, ClusterProcesses
 from support.node_process import wait_until
+from support.patience import PATIENCE_S
 from support.raw_client import RawClient
 from support.streams_world import COUNTING, subtopology, tasks_of, topology
 
@@ -364,7 +365,7 @@ def create(script: Script, name: str, partitions: int) -> None:
 def exists(script: Script, *names: str) -> None:
     """Wait until the node lists the topics."""
     admin = AdminClient({"bootstrap.servers": script.servers})
-    wait_until(lambda: admin.list_topics(timeout=10).topics.keys() >= set(names), "topics")
+    wait_until(lambda: admin.list_topics(timeout=PATIENCE_S).topics.keys() >= set(names), "topics")
 
 
 @pytest.fixture

@@ -230,7 +230,7 @@ class SecuredNode:
 
 def _is_served(client: AdminClient) -> bool:
     try:
-        client.list_topics(timeout=5)
+        client.list_topics(timeout=ANSWER_S)
     except KafkaException:
         return False
     return True

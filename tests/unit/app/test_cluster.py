@@ -17,6 +17,7 @@ import barnabas
 from barnabas.app.testing import Kafka
 from barnabas.base.errors import ConfigError
 from support.node_process import wait_until
+from support.patience import PATIENCE_S
 
 PROCESS = psutil.Process()
 
@@ -89,7 +90,7 @@ def test_configuration_is_the_brokers() -> None:
     config = {"num.partitions": "3"}
     with barnabas.Cluster(config=config) as cluster, Kafka(cluster.bootstrap_servers) as kafka:
         kafka.produce("topic", [b"a"])
-        assert len(kafka.admin.list_topics(timeout=10).topics["topic"].partitions) == 3
+        assert len(kafka.admin.list_topics(timeout=PATIENCE_S).topics["topic"].partitions) == 3
 
 
 def test_a_failing_start_is_raised_and_leaves_nothing() -> None:

@@ -24,6 +24,7 @@ from barnabas.web import http1
 from barnabas.web.guard import Refusal
 from barnabas.web.watch_server import CONNECTIONS_MAX
 from support.certificates import Authority
+from support.patience import PATIENCE_S
 
 FIGURES = [
     Figure("Produce", {"user": "ann", "client-id": ""}, "byte-rate", 1.5),
@@ -228,12 +229,12 @@ async def test_silent_handshakes_shut_nobody_out(tmp_path: Path) -> None:
 
 def ended(port: int, sent: bytes, drip: bytes = b"") -> None:
     """Wait until the server ends a connection on which something is sent, then dripped."""
-    with socket.create_connection(("127.0.0.1", port), timeout=0.02) as connection:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
         try:
-            connection.settimeout(60)
+            connection.settimeout(PATIENCE_S)
             connection.sendall(sent)
             while True:
-                connection.settimeout(0.02 if drip else 60)
+                connection.settimeout(0.02 if drip else PATIENCE_S)
                 try:
                     if not connection.recv(1 << 16):
                         return

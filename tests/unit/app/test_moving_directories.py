@@ -36,6 +36,7 @@ from barnabas.protocol.messages.topics import (
 )
 from sim.fake_disk import FakeDisk
 from support.logs import read_values
+from support.patience import PATIENCE_S
 from support.raw_client import RawClient
 
 ONE, TWO = "/data/one", "/data/two"
@@ -95,7 +96,7 @@ async def throttle(node: Node, rate: int | None) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await pause(CLOCK, 5)
 

@@ -53,15 +53,15 @@ def make(kafka: Kafka) -> Iterator[Make]:
 
 
 def recreate(kafka: Kafka, topic: str) -> None:
-    kafka.admin.delete_topics([topic])[topic].result(30)
+    kafka.admin.delete_topics([topic])[topic].result(PATIENCE_S)
     wait_until(lambda: topic not in kafka.admin.list_topics().topics, "the end of the topic")
-    kafka.admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+    kafka.admin.create_topics([NewTopic(topic, 1)])[topic].result(PATIENCE_S)
 
 
 def test_what_is_written_is_taken_by_all(make: Make) -> None:
     one, two = make(follows=True), make(follows=True)
     for sent in [one.log.send(b"k", b"%d" % n) for n in range(20)]:
-        sent.result(30)
+        sent.result(PATIENCE_S)
     two.log.read_to_end()
     assert two.values == [b"%d" % n for n in range(20)]
     late = make()
@@ -116,23 +116,23 @@ def test_a_log_that_follows_reads_a_new_topic_from_its_start(
     monkeypatch.setattr(topic_log, "CHECK_S", 0.1)
     made = make(follows=True, reads_again=True)
     for sent in [made.log.send(b"k", b"%d" % n) for n in range(3)]:
-        sent.result(30)
+        sent.result(PATIENCE_S)
     made.log.read_to_end()
     recreate(kafka, made.log.topic)
     writer = make(follows=True)
     for sent in [writer.log.send(b"k", b"new %d" % n) for n in range(5)]:
-        sent.result(30)
+        sent.result(PATIENCE_S)
     wait_until(lambda: made.values[3:] == [b"new %d" % n for n in range(5)], "the new records")
 
 
 def test_the_end_of_a_new_topic_is_not_that_of_the_one_before(make: Make, kafka: Kafka) -> None:
     made, other = make(follows=True, reads_again=True), make()
     for sent in [made.log.send(b"k", b"%d" % n) for n in range(3)]:
-        sent.result(30)
+        sent.result(PATIENCE_S)
     made.log.read_to_end()
     other.log.read_to_end()
     recreate(kafka, made.log.topic)
-    make(follows=True).log.send(b"k", b"new").result(30)
+    make(follows=True).log.send(b"k", b"new").result(PATIENCE_S)
     made.log.read_to_end()
     assert made.values[3:] == [b"new"]
     with pytest.raises(LogLostError):
@@ -142,7 +142,7 @@ def test_the_end_of_a_new_topic_is_not_that_of_the_one_before(make: Make, kafka:
 def test_a_record_that_cannot_be_taken_is_read_again_with_those_after_it(make: Make) -> None:
     writer = make(follows=True)
     for sent in [writer.log.send(b"k", b"%d" % n) for n in range(5)]:
-        sent.result(30)
+        sent.result(PATIENCE_S)
     taken: list[int] = []
     failures = [KeyError("not now")]
 
@@ -162,13 +162,13 @@ def test_a_record_that_cannot_be_taken_is_read_again_with_those_after_it(make: M
 
 def test_to_pass_over_records_of_a_partition_moves_no_other(make: Make, kafka: Kafka) -> None:
     topic = kafka.name("two")
-    kafka.admin.create_topics([NewTopic(topic, 2)])[topic].result(30)
+    kafka.admin.create_topics([NewTopic(topic, 2)])[topic].result(PATIENCE_S)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     for value in ("0", "1", "2"):
         producer.produce(topic, value, partition=1)
     assert not producer.flush(30)
     (deleted,) = kafka.admin.delete_records([TopicPartition(topic, 1, 2)]).values()
-    deleted.result(30)
+    deleted.result(PATIENCE_S)
     taken: list[bytes | None] = []
     log = TopicLog(
         {"bootstrap.servers": kafka.bootstrap_servers}, topic, lambda one: taken.append(one.value)
@@ -184,7 +184,7 @@ def test_a_caller_that_gives_up_stops_nobody_else(make: Make) -> None:
     made = make(follows=True)
     given_up = made.log.send(b"k", b"1")
     given_up.cancel()
-    made.log.send(b"k", b"2").result(30)
+    made.log.send(b"k", b"2").result(PATIENCE_S)
 
 
 def test_nobody_waits_for_what_a_closed_log_has_not_written(
@@ -213,7 +213,7 @@ def test_what_fails_in_a_thread_of_the_log_does_not_end_it(
 
         monkeypatch.setattr(made.log, name, fail)
     failed.wait(PATIENCE_S)
-    made.log.send(b"k", b"1").result(30)
+    made.log.send(b"k", b"1").result(PATIENCE_S)
     made.log.read_to_end()
     assert made.values == [b"1"]
 
@@ -226,7 +226,7 @@ def test_a_check_that_nobody_answers_keeps_no_write_waiting(
     monkeypatch.setattr(topic_log, "CHECK_REQUEST_S", 0.2)
     made.log._admin = Admin({"bootstrap.servers": "127.0.0.1:1"})
     for n in range(4):
-        made.log.send(b"k", b"%d" % n).result(5)
+        made.log.send(b"k", b"%d" % n).result(PATIENCE_S)
 
 
 def test_a_log_that_is_lost_says_so_each_time(make: Make) -> None:

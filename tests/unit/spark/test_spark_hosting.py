@@ -24,6 +24,7 @@ from barnabas.spark.hosting import (
     queries_of,
 )
 from support.node_process import wait_until
+from support.patience import PATIENCE_S
 
 
 class FakeStream:
@@ -99,7 +100,7 @@ def test_groups_say_how_far_queries_have_read(kafka: Kafka, queries: list[FakeQu
     places = [TopicPartition(topic, 0), TopicPartition(topic, 1), TopicPartition(other, 0)]
 
     def committed() -> list[int]:
-        return [place.offset for place in consumer.committed(places, timeout=10)]
+        return [place.offset for place in consumer.committed(places, timeout=PATIENCE_S)]
 
     for batch_id in range(2):
         ends = {topic: {"0": 5 + batch_id, "1": 0}}, {other: {"0": 7}}

@@ -37,6 +37,7 @@ from barnabas.spark.session import (
     launch_jvm,
     start_session,
 )
+from support.patience import PATIENCE_S
 from support.spark import needs_spark
 
 SOURCES = Path(session.__file__).parents[1]
@@ -299,7 +300,7 @@ def test_threads_that_start_sessions_share_one_jvm(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(session, "launch_jvm", launch)
     monkeypatch.setattr(SparkContext, "_ensure_initialized", initialized)
     start()
-    other.join(10)
+    other.join(PATIENCE_S)
     assert not other.is_alive()
     assert launched == [threading.current_thread()]
 
@@ -349,11 +350,12 @@ def test_only_what_comes_is_counted_as_downloaded(
     (cache / "earlier.jar").write_bytes(bytes(5_000_000))
     lines: Queue[str] = Queue()
     with download_progress(["a:b:1"], str(tmp_path), lines.put):
-        assert lines.get(timeout=10).startswith("downloading a:b:1")
+        assert lines.get(timeout=PATIENCE_S).startswith("downloading a:b:1")
         (cache / "b.jar.part").write_bytes(bytes(2_500_000))
         # The size and the file are looked at one after the other, and the file may grow between.
         assert re.fullmatch(
-            r"downloading a:b:1: [12] MB so far, [12]\.\d MB of b\.jar", lines.get(timeout=10)
+            r"downloading a:b:1: [12] MB so far, [12]\.\d MB of b\.jar",
+            lines.get(timeout=PATIENCE_S),
         )
 
 

@@ -36,6 +36,7 @@ from barnabas.node.metadata.image import (
 )
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.well_known import SHARE_GROUP_STATE
+from support.patience import PATIENCE_S
 from support.share_world import TOPIC, ShareWorld, key
 
 HERE, THERE = 1, 2
@@ -307,7 +308,7 @@ async def test_closing_does_not_wait_for_the_topic(
     monkeypatch.setattr(setting.persister, "_create_topic", lambda: _wait_for(never))
     tasks = [asyncio.ensure_future(write(setting, 1)), asyncio.ensure_future(read(setting))]
     await turn()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await setting.persister.close()
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert all(isinstance(outcome, ShareStateError) for outcome in outcomes), outcomes

@@ -13,6 +13,7 @@ from barnabas.node.net.client import Peer, UnsupportedByPeerError
 from barnabas.node.net.tcp import TcpNetwork
 from barnabas.protocol.messages.metadata import DescribeClusterRequest, MetadataRequest
 from barnabas.protocol.messages.quorum import VoteRequest
+from support.patience import PATIENCE_S
 
 
 def peer_of(address: str, *, request_timeout_ms: int = 10_000) -> Peer:
@@ -120,5 +121,5 @@ async def test_the_loss_of_a_connection_is_told_and_mended() -> None:
         peer = peer_of(cluster.bootstrap_servers)
         peer.on_closed = lost.set
         await peer.send(DescribeClusterRequest())
-    await asyncio.wait_for(lost.wait(), 10)
+    await asyncio.wait_for(lost.wait(), PATIENCE_S)
     assert not peer.is_connected

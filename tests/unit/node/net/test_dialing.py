@@ -20,6 +20,7 @@ from barnabas.node.net.dialing import Dialing, buffer_bytes, dialing_of, listeni
 from barnabas.node.net.tcp import BUFFER_BYTES_COUNTED, TcpListener, TcpNetwork
 from barnabas.node.net.tcp_transport import TcpTransport
 from barnabas.protocol.messages.metadata import DescribeClusterRequest
+from support.patience import PATIENCE_S
 
 TCP_INFO_BACKLOG = 28
 """Position of a listening socket's backlog in struct tcp_info (tcpi_sacked)."""
@@ -331,7 +332,7 @@ async def test_a_callers_own_limit_wins_where_it_is_shorter() -> None:
         dialing=Dialing(lambda _: 3_600_000),
     )
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(peer.connect(), 10)
+        await asyncio.wait_for(peer.connect(), PATIENCE_S)
     peer.close()
 
 

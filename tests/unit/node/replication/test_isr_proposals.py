@@ -14,6 +14,7 @@ from barnabas.protocol.messages.partitions import (
     AlterPartitionResponseTopicData,
 )
 from sim.manual_clock import ManualClock
+from support.patience import PATIENCE_S
 
 TOPIC_ID = Uuid(b"t" * 16)
 
@@ -69,7 +70,7 @@ async def test_a_proposal_of_the_moment_in_which_the_last_was_answered() -> None
         if leadership.pending is None:
             done += 1
             propose()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while leadership.granted_count <= done:
                 leadership.changed.clear()
                 await leadership.changed.wait()

@@ -18,6 +18,7 @@ from barnabas.sql.shell.session import Session
 from barnabas.sql.shell.shell import Shell
 from support.cli import Result, run_cli
 from support.fake_sql_server import FOR_EVER, FakeSqlServer, Http2SqlServer
+from support.patience import PATIENCE_S
 
 DONE = {
     "@type": "currentStatus",
@@ -369,7 +370,7 @@ def test_ctrl_c_ends_a_query_and_its_answer(server: FakeSqlServer) -> None:
         "Query terminated",
         "Version: 7.9.0",
     ]
-    assert server.closed.wait(10)
+    assert server.closed.wait(PATIENCE_S)
 
 
 def test_names_of_the_server_are_completed(server: FakeSqlServer) -> None:
