@@ -686,6 +686,31 @@ def test_a_connector_is_watched_changed_and_deleted(page: Page, world: Console) 
     expect(page.locator("#said")).to_contain_text("short was deleted")
 
 
+def test_of_two_tabs_that_change_a_connector_the_second_is_asked(
+    page: Page, world: Console
+) -> None:
+    config = {"connector.class": SOURCE, "topic": "first", "secret": "never shown"}
+    world.done("POST", "connectors/shared/config", {"config": config, "is_new": True})
+    show(page, world, "/connectors/shared", "shared")
+    page.get_by_role("button", name="Change the configuration").click()
+    other = {**config, "topic": "theirs", "wanted.tasks": "1"}
+    world.done("POST", "connectors/shared/config", {"config": other})
+    page.get_by_label("topic", exact=True).fill("mine")
+    page.locator("dialog button.main").click()
+    problem = page.locator("dialog > form > .problem")
+    expect(problem).to_contain_text("shared was changed meanwhile: topic, wanted.tasks")
+    assert found_by_axe(page) == []
+    page.locator("#load").click()
+    expect(page.locator("dialog")).to_have_count(1)
+    expect(page.get_by_label("topic", exact=True)).to_have_value("theirs")
+    expect(page.get_by_label("wanted.tasks", exact=True)).to_have_value("1")
+    page.get_by_label("topic", exact=True).fill("mine")
+    page.locator("dialog button.main").click()
+    expect(page.locator("#said")).to_contain_text("The configuration of shared was changed.")
+    expect(page.locator("tr", has_text="topic")).to_contain_text("mine")
+    world.done("DELETE", "connectors/shared", {"confirm": "shared"})
+
+
 def test_a_connector_is_created(page: Page, world: Console) -> None:
     show(page, world, "/connectors", "Connectors")
     page.get_by_role("button", name="Create a connector").click()

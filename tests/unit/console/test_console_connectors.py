@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -105,6 +106,60 @@ def test_a_connector_from_its_start_to_its_end(page: Console) -> None:
     actions = [one["action"] for one in page.get("audit", search="copy")["rows"]]
     assert actions[1] == "delete connector"
     assert actions[-1] == "create connector"
+
+
+def test_of_two_that_change_a_configuration_the_second_is_told(page: Console) -> None:
+    create(page, "copy", topic="first")
+    before = page.get("connectors/copy")["config"]
+    mine, theirs = {**before, "topic": "mine"}, {**before, "topic": "theirs", "wanted.tasks": "1"}
+    page.done("POST", "connectors/copy/config", {"config": theirs, "before": before})
+    body = {"config": mine, "before": before}
+    refused = told(page.send("POST", "connectors/copy/config", body), 409)
+    assert refused["kind"] == "changed"
+    assert refused["error"] == "copy was changed meanwhile: topic, wanted.tasks"
+    assert refused["config"] == page.get("connectors/copy")["config"] == theirs
+    assert SECRET not in json.dumps(refused)
+    again = {"config": {**mine, "wanted.tasks": "1"}, "before": refused["config"]}
+    page.done("POST", "connectors/copy/config", again)
+    page.done("POST", "connectors/copy/config", {"config": mine})  # a script that does not ask
+    del mine["wanted.tasks"]
+    removed = {"config": mine, "before": {**mine, "new": "1"}}
+    refused = told(page.send("POST", "connectors/copy/config", removed), 409)
+    assert refused["error"] == "copy was changed meanwhile: new, wanted.tasks"
+    told(page.send("POST", "connectors/copy/config", {"config": mine, "before": [1]}), 400)
+    assert page.get("connectors/copy")["config"]["topic"] == "mine"
+    deeds = page.get("audit", search="change copy")["rows"]
+    assert "failed: copy was changed meanwhile" in deeds[0]["outcome"]
+
+
+def test_of_many_that_change_a_configuration_at_once_one_is_served(page: Console) -> None:
+    create(page, "copy", topic="first")
+    before = page.get("connectors/copy")["config"]
+
+    def change(number: int) -> int:
+        body = {"config": {**before, "topic": f"t{number}"}, "before": before}
+        return page.send("POST", "connectors/copy/config", body).status_code
+
+    with ThreadPoolExecutor(8) as threads:
+        found = sorted(threads.map(change, range(8)))
+    assert found == [200, *[409] * 7]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "differing"),
+    [
+        ({"a": "1", "b": "2"}, {"a": "1", "b": "2"}, set()),
+        ({"a": "1"}, {"a": "2"}, {"a"}),
+        ({"a": "1"}, {"a": "[hidden]"}, set()),
+        ({"a": "[hidden]"}, {"a": "1"}, set()),
+        ({"a": "[hidden]"}, {}, {"a"}),
+        ({}, {"a": "[hidden]"}, {"a"}),
+    ],
+)
+def test_what_differs_in_two_configurations(
+    before: dict[str, str], now: dict[str, str], differing: set[str]
+) -> None:
+    assert service._differing(before, now) == differing
 
 
 TRACE = (

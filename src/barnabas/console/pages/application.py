@@ -52,6 +52,7 @@ from barnabas.console.pages.calls import (
 from barnabas.console.pages.single_sign_on import BEGIN, SingleSignOn
 from barnabas.console.pages.streams import LineStream
 from barnabas.console.services.asking import AbsentError, AwayError, RefusedError
+from barnabas.console.services.connectors import ChangedError
 from barnabas.console.services.messages import TooManyError
 from barnabas.web.bodies import parse_json
 from barnabas.web.metrics import Families, metrics_text
@@ -453,6 +454,8 @@ def _told(error: Exception) -> tuple[int, dict[str, Any]]:
         return 429, {"error": str(error), "kind": "busy"}
     if isinstance(error, AbsentError):
         return 404, {"error": str(error), "kind": "absent"}
+    if isinstance(error, ChangedError):
+        return 409, {"error": str(error), "kind": "changed", "config": error.config}
     if isinstance(error, RefusedError):
         return 409, {"error": str(error), "kind": "refused"}
     if isinstance(error, AwayError):

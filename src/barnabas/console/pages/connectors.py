@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from barnabas.console.pages.calls import (
@@ -74,16 +75,20 @@ def check(call: Call) -> Any:
 
 
 def save(call: Call) -> Any:
-    """Change a configuration, or create a connector."""
+    """Change a configuration, or create a connector.
+
+    `before` is the configuration that the user changes: if it is another by now, nothing is done.
+    """
     name, config = call.path["connector"], _config(call)
-    is_new = call.body.get("is_new") is True
-    address = str(call.body.get("address") or "")
-    call.do(
-        "create connector" if is_new else "change connector",
-        name,
-        lambda: call.services.connectors.save(name, config, is_new=is_new, address=address),
-        settings=sorted(config),
-    )
+    connectors, settings = call.services.connectors, sorted(config)
+    if call.body.get("is_new") is True:
+        address = str(call.body.get("address") or "")
+        work = partial(connectors.create, name, config, address)
+        call.do("create connector", name, work, settings=settings)
+    else:
+        before = _config(call, "before") if "before" in call.body else None
+        work = partial(connectors.change, name, config, before)
+        call.do("change connector", name, work, settings=settings)
     return {}
 
 
@@ -127,8 +132,8 @@ def delete(call: Call) -> Any:
     return {}
 
 
-def _config(call: Call) -> dict[str, str]:
-    config = call.given("config", dict)
+def _config(call: Call, name: str = "config") -> dict[str, str]:
+    config = call.given(name, dict)
     if len(config) > SETTINGS_MAX or not all(isinstance(one, str) for one in config.values()):
         raise BadRequestError("the configuration is not an object of texts, or too large")
     return dict(config)

@@ -10,6 +10,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
+from weakref import WeakValueDictionary
 
 from barnabas.base.backoff import Doubling
 from barnabas.console.services.asking import AbsentError, AwayError, Kept, RefusedError
@@ -21,6 +22,8 @@ HIDDEN: Final = "[hidden]"
 """What stands for a secret; a configuration that has it keeps the secret as it is."""
 LIST_KEPT_S: Final = 2.0
 CONFIGS_KEPT_MAX: Final = 256
+NAMED_MAX: Final = 5
+"""Settings that an error names."""
 SECRET_CHARS_MIN: Final = 4
 """Shorter secrets are not taken out of texts: they would hide half of the text."""
 WORKS: Final = ("pause", "resume", "stop")
@@ -115,6 +118,15 @@ class Connector:
     config: Mapping[str, str]
 
 
+class ChangedError(RefusedError):
+    """Somebody else has changed a configuration since the user saw it; `config` is the new one."""
+
+    def __init__(self, name: str, changed: Sequence[str], config: Mapping[str, str]) -> None:
+        names = ", ".join(changed[:NAMED_MAX]) + (", …" if len(changed) > NAMED_MAX else "")
+        super().__init__(f"{name} was changed meanwhile: {names}")
+        self.config = config
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A setting as the worker defines it, and what is wrong with its value."""
@@ -166,6 +178,8 @@ class ConnectorService:
         self._rest = rest
         self._all = Kept(self._ask, LIST_KEPT_S)
         self._secrets: OrderedDict[str, frozenset[str] | None] = OrderedDict()
+        self._changing: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        """By connector, held while its configuration changes."""
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -284,10 +298,6 @@ class ConnectorService:
             )
             for one in map(_members, _listed(status.get("tasks")))
         )
-        shown = {
-            key: HIDDEN if _is_secret(key, value, secrets) else value
-            for key, value in sorted(config.items())
-        }
         return Connector(
             name,
             str(status.get("type", "unknown")),
@@ -295,7 +305,7 @@ class ConnectorService:
             str(head.get("worker_id", "")),
             hide(head.get("trace")),
             tasks,
-            shown,
+            _shown(config, secrets),
         )
 
     def sink_config(self, name: str) -> Mapping[str, str] | None:
@@ -345,19 +355,37 @@ class ConnectorService:
         worker = self._of_new(address) if is_new else self._at(name)
         return [_field(one, hide) for one in self._validated(worker, whole)]
 
-    def save(
-        self, name: str, config: Mapping[str, str], *, is_new: bool, address: str = ""
-    ) -> None:
-        """Create a connector, at an address, or change its configuration."""
+    def create(self, name: str, config: Mapping[str, str], address: str = "") -> None:
+        """Create a connector, at an address."""
         whole = self._whole(name, config)
-        hide = _hiding(whole, None)
+        body = {"name": name, "config": whole}
+        self._send(lambda: self._of_new(address).ask("POST", path("connectors"), body), whole)
+
+    def change(
+        self, name: str, config: Mapping[str, str], before: Mapping[str, str] | None = None
+    ) -> None:
+        """Change a connector's configuration.
+
+        `before` is the one that the user saw: if it is another by now, this raises ChangedError.
+        Who asks for this without the console can still come in between.
+        """
+        with self._lock:
+            changing = self._changing.setdefault(name, threading.Lock())
+        with changing:
+            now = self._config(name)  # the request would create a connector that is gone
+            if before is not None:
+                seen = _shown(now, self._secret_names(name, now))
+                if changed := sorted(_differing(before, seen)):
+                    raise ChangedError(name, changed, seen)
+            whole = self._whole(name, config)
+            where = path("connectors", name, "config")
+            self._send(lambda: self._at(name).ask("PUT", where, whole), whole)
+
+    def _send(self, send: Callable[[], Any], config: Mapping[str, str]) -> None:
+        """Send a configuration; a refusal does not quote its secrets."""
+        hide = _hiding(config, None)
         try:
-            if is_new:
-                body = {"name": name, "config": whole}
-                self._of_new(address).ask("POST", path("connectors"), body)
-            else:
-                self._config(name)  # the request would create it
-                self._at(name).ask("PUT", path("connectors", name, "config"), whole)
+            send()
         except AbsentError:
             raise
         except RefusedError as error:
@@ -416,6 +444,21 @@ class ConnectorService:
             while len(self._secrets) > CONFIGS_KEPT_MAX:
                 self._secrets.popitem(last=False)
         return found
+
+
+def _shown(config: Mapping[str, str], secrets: frozenset[str] | None) -> dict[str, str]:
+    """A configuration for users."""
+    return {
+        key: HIDDEN if _is_secret(key, value, secrets) else value
+        for key, value in sorted(config.items())
+    }
+
+
+def _differing(one: Mapping[str, str], other: Mapping[str, str]) -> set[str]:
+    """The settings in which two configurations for users differ, as far as they show it."""
+    both = one.keys() & other.keys()
+    pairs = {key: {one[key], other[key]} for key in both if one[key] != other[key]}
+    return (one.keys() ^ other.keys()) | {key for key in pairs if HIDDEN not in pairs[key]}
 
 
 def _changed(kept: Mapping[str, str], config: Mapping[str, str]) -> set[str]:

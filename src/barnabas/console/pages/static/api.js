@@ -8,6 +8,7 @@ export class Failure extends Error {
     this.position = facts.position;
     this.right = facts.right;
     this.service = facts.service;
+    this.config = facts.config;
   }
 }
 

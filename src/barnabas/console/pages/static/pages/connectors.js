@@ -324,18 +324,35 @@ function edit(name, config, isNew, done, address = "") {
         if (wrong) put(problem, `The worker refuses ${plural(wrong, "setting")}.`);
         else await work();
       } catch (error) {
-        put(problem, error.message);
+        if (error.kind === "changed") put(problem, ...changed(error));
+        else put(problem, error.message);
       } finally {
         go.disabled = false;
       }
     };
+    /** Somebody else was faster: nothing is saved, and the form can begin again with theirs. */
+    const changed = (error) => [
+      `Nothing was saved: ${error.message}. Note your changes before you load the new configuration. `,
+      h(
+        "button",
+        {
+          type: "button",
+          id: "load",
+          onclick: () => {
+            close(undefined);
+            edit(name, error.config, false, done);
+          },
+        },
+        "Load the new configuration",
+      ),
+    ];
     const form = h(
       "form",
       {
         onsubmit: (event) => {
           event.preventDefault();
           attempt(async () => {
-            await post(`${path}/config`, { config: current(), is_new: isNew, address });
+            await post(`${path}/config`, isNew ? { config: current(), is_new: true, address } : { config: current(), before: config });
             say(isNew ? `${name} was created.` : `The configuration of ${name} was changed.`);
             close(true);
             done();
