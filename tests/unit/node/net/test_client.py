@@ -88,8 +88,9 @@ async def test_what_goes_wrong_reaches_who_asked(answer: Answer, error: type[Exc
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
+    wait_ms = 200 if answer is say_nothing else int(PATIENCE_S * 1000)
     peer = Peer(
-        TcpNetwork(), SystemClock(), "127.0.0.1", port, client_id="test", connect_timeout_ms=200
+        TcpNetwork(), SystemClock(), "127.0.0.1", port, client_id="test", connect_timeout_ms=wait_ms
     )
     with pytest.raises(error):
         await peer.send(DescribeClusterRequest())
