@@ -40,7 +40,7 @@ START_TIMEOUT_S = 110
 minute to start; one that ends by itself is noticed at once."""
 HEALTHY_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
-ANSWER_TIMEOUT_S = 5
+ANSWER_TIMEOUT_S = 20
 PROPERTIES = {
     "process.roles": "broker,controller",
     "controller.listener.names": "CONTROLLER",

@@ -12,6 +12,7 @@ import pytest
 
 from barnabas.demo.identity import ProcessIdentity, end_group, group_members, start_time
 from support.node_process import wait_until
+from support.patience import PATIENCE_S
 
 SLEEPER = "import time; time.sleep(600)"
 STUBBORN = (
@@ -83,7 +84,7 @@ def test_a_zombie_does_not_count_as_alive(start: Start) -> None:
 
 def test_ending_asks_first(start: Start) -> None:
     process = start(SLEEPER)
-    assert end_group(identity_of(process), 10.0) == "ended"
+    assert end_group(identity_of(process), PATIENCE_S) == "ended"
     assert process.wait() == -signal.SIGTERM
 
 

@@ -23,10 +23,11 @@ from barnabas.spark.exactly_once import TransactionalWriter, writer_name
 from barnabas.spark.kafka_io import json_values, read_stream
 from barnabas.spark.record_writer import KafkaRecord, OutgoingRecord
 from barnabas.spark.sink import Output, ResultSink
+from support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = PATIENCE_S
 EVENT = StructType(
     [StructField("event_id", StringType()), StructField("event_time_ms", LongType())]
 )

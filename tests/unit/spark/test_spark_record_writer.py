@@ -17,8 +17,9 @@ from barnabas.spark import record_writer
 from barnabas.spark.record_columns import RecordColumns
 from barnabas.spark.record_writer import KafkaRecord, RecordWriter
 from barnabas.spark.sink import to_json
+from support.patience import PATIENCE_S
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = PATIENCE_S
 
 
 def values(kafka: Kafka, topic: str, count: int) -> list[tuple[bytes | None, bytes | None]]:

@@ -24,8 +24,9 @@ from barnabas.node.net.server import SILENT_MAX_MS, Server, ServerLimits
 from barnabas.node.net.tcp import TcpNetwork
 from barnabas.node.net.tcp_transport import TcpTransport
 from sim.manual_clock import ManualClock
+from support.patience import PATIENCE_S
 
-TIMEOUT_S = 10
+TIMEOUT_S = PATIENCE_S
 API_VERSIONS = bytes.fromhex("0012 0000 00000001 ffff")
 
 

@@ -28,9 +28,10 @@ from barnabas.node.net.server import Server, ServerLimits
 from barnabas.node.net.tcp import TcpNetwork
 from barnabas.node.security.certificate_names import CertificateNames
 from support.certificates import Authority
+from support.patience import PATIENCE_S
 
 HOST = "127.0.0.1"
-TIMEOUT_S = 20
+TIMEOUT_S = PATIENCE_S
 
 
 class Terms:

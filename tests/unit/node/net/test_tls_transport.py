@@ -24,8 +24,9 @@ from barnabas.node.net.tls_transport import (
     TlsTransport,
 )
 from support.certificates import Authority
+from support.patience import PATIENCE_S
 
-TIMEOUT_S = 20
+TIMEOUT_S = PATIENCE_S
 HOST = "127.0.0.1"
 SMALL = SocketOptions(receive_buffer_bytes=4096, send_buffer_bytes=4096)
 

@@ -14,6 +14,7 @@ from starlette.websockets import WebSocketDisconnect
 from barnabas.sql.engine.cluster import ClusterError
 from barnabas.sql.server.app import KsqlApi
 from support.eventually import eventually
+from support.patience import PATIENCE_S
 from support.sql_server_world import SqlWorld
 
 
@@ -65,7 +66,7 @@ async def test_a_query_that_cannot_start_says_so(
 ) -> None:
     monkeypatch.setattr(world.cluster, "follow", refuse)
     text = "SELECT * FROM s EMIT CHANGES;"
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         _, last = await asyncio.to_thread(talk, world, text, to_the_end)
     assert json.loads(last)["errorMessage"]["message"] == "no broker answers"
 
@@ -74,7 +75,7 @@ async def test_a_print_that_cannot_start_says_so(
     world: SqlWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(world.cluster, "follow", refuse)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         found = await asyncio.to_thread(talk, world, "PRINT 's';", to_the_end)
         answer = await world.post("/query-stream", {"sql": "PRINT 's';"})
     assert found == ["no broker answers\n"]

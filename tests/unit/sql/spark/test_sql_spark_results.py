@@ -12,9 +12,10 @@ from barnabas.app.testing import Kafka
 from barnabas.java.hash import murmur2
 from barnabas.sql.spark.parcels import Results
 from barnabas.sql.spark.results import ResultRecords, write_from_task
+from support.patience import PATIENCE_S
 
 PARTITIONS = 3
-TIMEOUT_S = 20.0
+TIMEOUT_S = PATIENCE_S
 
 
 def lists(keys: list[bytes], values: list[bytes | None], stamps: list[int]) -> tuple[Any, ...]:
