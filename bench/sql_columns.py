@@ -66,6 +66,11 @@ CREATE STREAM q AS SELECT k, CAST(d AS STRING) AS x, CAST(i AS STRING) AS y,
   CAST(SUBSTRING(t, 6) AS INT) AS z FROM s;
 """
 COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 10 SECONDS) {more};"
+COUNT_BY_D = (
+    COUNT.replace("k,", "d,")
+    .replace("q AS", "q WITH (key_format='JSON') AS")
+    .format(more="GROUP BY d")
+)
 JOIN = "CREATE STREAM q AS SELECT {key}, s.i, p.name FROM s JOIN p ON {key} = p.k;"
 SESSIONS = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM s WINDOW SESSION ({gap}) GROUP BY k;"
 JOIN_STREAMS = """
@@ -136,6 +141,8 @@ CASES = {
         "JSON",
         "DOUBLE",
     ),
+    "Windowed count by a DOUBLE": (COUNT_BY_D, "JSON", "DOUBLE"),
+    "Windowed count by a DECIMAL": (COUNT_BY_D, "JSON", "DECIMAL(12, 2)"),
     "Stream joined to a table": (JOIN.format(key="s.k"), "JSON", "DOUBLE"),
     "Stream joined to a table by another column": (JOIN.format(key="s.t"), "JSON", "DOUBLE"),
     "Stream joined to a table, windowed count by the key": (

@@ -26,7 +26,6 @@ from barnabas.sql.columns.sources import (
 )
 from barnabas.sql.columns.steps import ColumnChain, steps_of
 from barnabas.sql.columns.vectors import (
-    KEYS,
     Indexes,
     Mask,
     Vector,
@@ -422,7 +421,7 @@ def channel_program(
         return None
     if not isinstance(first.form, SourceForm) or not isinstance(first.form.step, StreamSource):
         return None
-    if not _has_keys(channel):
+    if not channel.keys:
         return None
     source = column_source(first.form, schemas, reader)
     steps = steps_of(between[:-1], functions)
@@ -431,13 +430,9 @@ def channel_program(
     return ChannelProgram(ColumnChain(stage, place, source, steps), channel)
 
 
-def _has_keys(channel: Channel) -> bool:
-    return bool(channel.keys) and all(column.type.base in KEYS for column in channel.keys)
-
-
 def is_keyed(last: Node, channel: Channel) -> bool:
-    """Return whether all records that a node lets into a channel have keys that vectors hold."""
+    """Return whether all records that a node lets into a channel have keys."""
     form = last.form
     only_keyed = isinstance(form, KeyForm) and form.is_group
     only_keyed = only_keyed or (isinstance(form, NeededKeyForm) and not form.keeps)
-    return only_keyed and _has_keys(channel)
+    return only_keyed and bool(channel.keys)

@@ -20,7 +20,7 @@ from barnabas.sql.columns.merging import ByRows, Merged, Source
 from barnabas.sql.columns.sources import Header
 from barnabas.sql.columns.steps import Step, needs_row, only_renames, run, steps_of
 from barnabas.sql.columns.streams import Ending, Made, column_sink
-from barnabas.sql.columns.vectors import Indexes, vector_of
+from barnabas.sql.columns.vectors import WHOLE, Indexes, vector_of
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import TableSource
 from barnabas.sql.runtime.forms import JoinForm, SinkForm
@@ -34,7 +34,7 @@ from barnabas.sql.types import BaseType
 
 CUTS_MAX: Final = 100
 """A batch in which the table changes more often between the stream's records goes row by row."""
-_KEYS: Final = (BaseType.STRING, BaseType.INTEGER, BaseType.BIGINT)
+_KEYS: Final = (BaseType.STRING, *WHOLE)
 
 
 class JoinParts(NamedTuple):

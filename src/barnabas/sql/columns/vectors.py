@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.sql.runtime.rows_encoding import encode_key
 from barnabas.sql.types import BaseType, SqlType, Struct, Value
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
@@ -36,8 +37,8 @@ WHOLE: Final = (
     BaseType.TIMESTAMP,
 )
 """Types whose values are whole numbers of at most 64 bits."""
-KEYS: Final = (BaseType.STRING, BaseType.INTEGER, BaseType.BIGINT, BaseType.BOOLEAN)
-"""Types of keys that are equal for vectors exactly where stores have them equal."""
+DICT_KEYS: Final = (BaseType.STRING, BaseType.BOOLEAN, *WHOLE)
+"""Types of keys that are equal in Python exactly where stores have them equal."""
 _DTYPES: Final[dict[BaseType, type]] = {
     BaseType.BOOLEAN: np.bool_,
     BaseType.DOUBLE: np.float64,
@@ -230,12 +231,22 @@ def both_valid(*vectors: Vector) -> Mask | None:
 
 
 def codes_of(vector: Vector) -> Indexes:
-    """Numbers that are equal where values are."""
+    """Numbers that are equal where values are equal as keys of stores."""
     if vector.is_text:
         indices = pc.dictionary_encode(vector.data).indices.fill_null(0)
         found: Indexes = indices.to_numpy(zero_copy_only=False).astype(np.int64)
         return found
-    _, codes = np.unique(vector.data, return_inverse=True)
+    data, base = vector.data, vector.type.base
+    if base not in _DTYPES:
+        numbers: dict[bytes, int] = {}
+        listed = [
+            numbers.setdefault(encode_key((value,)), len(numbers)) for value in vector.to_list()
+        ]
+        return np.array(listed, np.int64)
+    if base is BaseType.DOUBLE:
+        # There 0.0 and -0.0 differ, and every NaN is the same.
+        data = np.where(np.isnan(data), np.nan, data).view(np.int64)
+    _, codes = np.unique(data, return_inverse=True)
     return codes.astype(np.int64)
 
 

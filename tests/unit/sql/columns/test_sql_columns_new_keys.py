@@ -177,7 +177,7 @@ def test_a_record_without_a_key_stays_in_its_partition() -> None:
         ("CREATE TABLE q AS SELECT t, COUNT(*) AS n FROM s GROUP BY t;", (0, 1)),
         ("CREATE STREAM q AS SELECT s.t, i, name FROM s JOIN p ON s.t = p.k;", (0, 1)),
         ("CREATE STREAM q AS SELECT * FROM s PARTITION BY d;", (0,)),
-        ("CREATE TABLE q AS SELECT d, COUNT(*) AS n FROM s GROUP BY d;", ()),
+        ("CREATE TABLE q AS SELECT d, COUNT(*) AS n FROM s GROUP BY d;", (0, 1)),
     ],
 )
 def test_stages_before_and_after_a_new_key_are_declared(

@@ -15,7 +15,7 @@ from barnabas.sql.columns.joins import Joining, JoinParts
 from barnabas.sql.columns.merging import ByRows, Merged
 from barnabas.sql.columns.steps import Step, run, steps_of
 from barnabas.sql.columns.streams import Made
-from barnabas.sql.columns.vectors import KEYS, Indexes
+from barnabas.sql.columns.vectors import Indexes
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.runtime.node import StoreKey
 from barnabas.sql.runtime.records import Row
@@ -85,8 +85,7 @@ def joined_aggregate_program(
     if follower is not None:
         if len(follower.inputs) != 1 or follower.takes_batches or len(follower.outputs) != 1:
             return None
-        (given,) = follower.inputs
-        if not isinstance(given, Channel) or any(key.type.base not in KEYS for key in given.keys):
+        if not isinstance(follower.inputs[0], Channel):
             return None
         nodes, last = [*nodes[:-1], *follower.chain(0)], follower
     found = aggregate_behind(last, nodes, functions, writer)

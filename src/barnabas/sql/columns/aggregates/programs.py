@@ -21,14 +21,13 @@ from barnabas.sql.columns.merging import ByRows, Merged, Source
 from barnabas.sql.columns.sources import Header
 from barnabas.sql.columns.steps import Step, needs_row, only_renames, run, steps_of
 from barnabas.sql.columns.streams import Made
-from barnabas.sql.columns.vectors import KEYS
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import TableSink, TableSource
 from barnabas.sql.runtime.aggregates import AggregateNode, StreamAggregateNode
 from barnabas.sql.runtime.forms import AggregateForm, FilterForm, SinkForm
 from barnabas.sql.runtime.node import Node
 from barnabas.sql.runtime.sessions import SessionAggregateNode
-from barnabas.sql.runtime.stage import Channel, Emitted, Exit, Stage
+from barnabas.sql.runtime.stage import Emitted, Exit, Stage
 from barnabas.sql.runtime.tables import TableFilterNode
 from barnabas.sql.runtime.topics import TopicWriter
 from barnabas.sql.runtime.windows import WindowedAggregateNode
@@ -81,11 +80,7 @@ def aggregate_program(
     the stage that feeds it."""
     if len(stage.inputs) != 1 or stage.takes_batches or len(stage.outputs) != 1:
         return None
-    given = stage.inputs[0]
-    if source is None or isinstance(given, TableSource):
-        return None
-    keys = given.keys if isinstance(given, Channel) else given.schema.key
-    if any(column.type.base not in KEYS for column in keys):
+    if source is None or isinstance(stage.inputs[0], TableSource):
         return None
     nodes = stage.chain(0)[1:]
     if feeder is not None:

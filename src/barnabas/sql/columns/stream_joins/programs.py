@@ -26,7 +26,7 @@ from barnabas.sql.columns.steps import Step, run, steps_of
 from barnabas.sql.columns.stream_joins.batches import Batch, Part
 from barnabas.sql.columns.stream_joins.joining import BatchJoin
 from barnabas.sql.columns.streams import Made
-from barnabas.sql.columns.vectors import KEYS, vector_of
+from barnabas.sql.columns.vectors import DICT_KEYS, vector_of
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import TableSource
 from barnabas.sql.runtime.forms import JoinForm
@@ -161,7 +161,7 @@ def stream_join_parts(
         given.keys if isinstance(given, Channel) else given.schema.key for given in stage.inputs
     ]
     types = [[key.type for key in listed] for listed in keys]
-    if types[0] != types[1] or len(types[0]) != 1 or types[0][0].base not in KEYS:
+    if types[0] != types[1] or len(types[0]) != 1 or types[0][0].base not in DICT_KEYS:
         return None
     if join.segments.retention_ms > _SPAN_MAX_MS:
         return None
