@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.app.testing import Kafka
 from support.java_host import JavaHost, ToolResult
+from support.node_process import wait_until
 
 Tool = Callable[..., ToolResult]
 
@@ -47,7 +48,7 @@ def test_a_share_group_from_beginning_to_end(kafka: Kafka, tool: Tool, java: Jav
     assert "is not EMPTY" in tool(*groups, "--delete").out
     consumer.stop()
     # The kept start offset follows with the next write; what is done counts at once.
-    assert [lag for _, lag in offsets()] == ["0"]
+    wait_until(lambda: [lag for _, lag in offsets()] == ["0"], "a lag of 0", shown=offsets)
     assert group in tool("kafka-share-groups", "--list").lines
     assert [group, "Share", "share"] in tool("kafka-groups", "--list").table
     forgotten = tool(*groups, "--delete-offsets", "--topic", topic)

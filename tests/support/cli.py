@@ -19,6 +19,7 @@ from typing import Any
 from unittest import mock
 
 from barnabas.base import telemetry
+from barnabas.cli import connection
 from barnabas.cli.main import run
 from support import client_logins
 from support.child_signals import usual_signals
@@ -110,7 +111,9 @@ class ClusterCli:
         self.bootstrap_servers = bootstrap_servers
 
     def run(self, *arguments: str, stdin: bytes = b"") -> Result:
-        return run_cli(*arguments, "-b", self.bootstrap_servers, stdin=stdin)
+        """A node that answers late is there, too: a starved one needs more than the usual 3 s."""
+        with mock.patch.object(connection, "PROBE_TIMEOUT_S", PATIENCE_S):
+            return run_cli(*arguments, "-b", self.bootstrap_servers, stdin=stdin)
 
     def ok(self, *arguments: str, stdin: bytes = b"") -> Result:
         result = self.run(*arguments, stdin=stdin)
