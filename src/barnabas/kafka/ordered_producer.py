@@ -17,7 +17,8 @@ from confluent_kafka import Producer
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 
 if TYPE_CHECKING:
-    from barnabas.kafka.wire_producer import OnDelivery, WireProducer
+    from barnabas.kafka.wire_batches import OnDelivery
+    from barnabas.kafka.wire_producer import WireProducer
 
 LINGER_SECONDS: Final = 0.005
 """Time that `poll(0)` lets records wait for more, to send them together."""

@@ -15,9 +15,9 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
@@ -33,11 +33,22 @@ from barnabas.kafka.transactions import (
 )
 from barnabas.kafka.wire import (
     AccessError,
+    BrokenOffError,
     Brokers,
     Connection,
     Leaders,
     TryAgainError,
     WireError,
+)
+from barnabas.kafka.wire_batches import (
+    Batch,
+    ColumnBatch,
+    Columns,
+    OnDelivery,
+    Queued,
+    QueuedColumns,
+    items_of,
+    why_broken_off,
 )
 from barnabas.protocol.apis import PRODUCE
 from barnabas.protocol.errors import ErrorCode
@@ -47,7 +58,7 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.protocol.records.batch import Codec
-from barnabas.protocol.records.records import Record, encode_batch
+from barnabas.protocol.records.records import Record
 
 QUEUE_RECORDS_MAX: Final = 1_000
 QUEUE_SIZE_BYTES_MAX: Final = 1_000_000
@@ -56,7 +67,13 @@ METADATA_AGE_SECONDS_MAX: Final = 300.0
 """So long a topic's partitions are taken for those that it has; librdkafka's own time, too."""
 REQUEST_SIZE_BYTES_MAX: Final = 16_000_000
 """Batches of further partitions go into a next request: a node refuses one of 100 MB, Kafka's
-default of `socket.request.max.bytes`. A single batch may be larger."""
+default of `socket.request.max.bytes`. Larger batches are split; a single record may be larger."""
+LARGE_SIZE_BYTES: Final = 1_000_000
+BREAKS_MIN: Final = 5
+BREAKS_SECONDS_MIN: Final = 10.0
+"""A larger request at which the leader closes the connection so often, and so long, is given up:
+nodes do so if it exceeds `socket.request.max.bytes`. Java's producer refuses such records itself,
+by `max.request.size`."""
 _PRODUCE_VERSION_MAX: Final = 11
 """From 12 on a produce request also adds its partitions to the transaction (KIP-890)."""
 _REQUEST_TIMEOUT_MS: Final = 25_000
@@ -77,98 +94,7 @@ _SERVED: Final = frozenset(
 _STORED: Final = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 _CREATE_TIME: Final = 1
 
-OnDelivery = Callable[[KafkaError | None, Message], Any]
 Place = tuple[str, int]
-
-
-@dataclass(slots=True)
-class _Queued:
-    topic: str
-    partition: int
-    record: Record
-    on_delivery: OnDelivery | None
-    expires: float
-
-    @property
-    def size_bytes(self) -> int:
-        return len(self.record.key or b"") + len(self.record.value or b"") + 64
-
-
-class Columns(Protocol):
-    """Many records that become batches without work for each record."""
-
-    def __len__(self) -> int:
-        """Return the number of records."""
-
-    def spread(self, partitions: int) -> Iterable[tuple[int, Columns]]:
-        """Yield batches with their partitions; those of a partition are in order."""
-
-    def halves(self) -> tuple[Columns, Columns]:
-        """Split a batch into two."""
-
-    def encoded(
-        self,
-        codec: Codec,
-        compression_level: int | None,
-        *,
-        is_transactional: bool,
-        **identity: int,
-    ) -> bytearray:
-        """One batch; `identity` as `encode_batch` has it."""
-
-
-@dataclass(slots=True)
-class _QueuedColumns:
-    topic: str
-    columns: Columns
-    expires: float
-
-
-@dataclass(slots=True)
-class _Batch:
-    """Records of one partition that are sent together, until they are stored or have failed."""
-
-    items: list[_Queued]
-    was_sent: bool = False
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    @property
-    def expires(self) -> float:
-        return self.items[0].expires
-
-    def halves(self) -> tuple[_Batch, _Batch]:
-        half = len(self.items) // 2
-        return _Batch(self.items[:half]), _Batch(self.items[half:])
-
-    def encoded(self, codec: Codec, level: int | None, **more: Any) -> bytearray:
-        records = [item.record for item in self.items]
-        return encode_batch(records, codec=codec, compression_level=level, **more)
-
-
-@dataclass(slots=True)
-class _ColumnBatch:
-    """A batch of columns."""
-
-    item: _QueuedColumns
-    was_sent: bool = False
-
-    def __len__(self) -> int:
-        return len(self.item.columns)
-
-    @property
-    def expires(self) -> float:
-        return self.item.expires
-
-    def halves(self) -> tuple[_ColumnBatch, _ColumnBatch]:
-        first, second = (
-            _ColumnBatch(replace(self.item, columns=half)) for half in self.item.columns.halves()
-        )
-        return first, second
-
-    def encoded(self, codec: Codec, level: int | None, **more: Any) -> bytearray:
-        return self.item.columns.encoded(codec, level, **more)
 
 
 def serves(settings: Mapping[str, Any]) -> bool:
@@ -223,8 +149,8 @@ class WireProducer:
         self._is_idempotent = is_idempotent
         self._identity: ProducerIdentity | None = None
         self._sequences: dict[Place, int] = {}
-        self._pending: deque[_Queued | _QueuedColumns] = deque()
-        self._batches: dict[Place, deque[_Batch | _ColumnBatch]] = {}
+        self._pending: deque[Queued | QueuedColumns] = deque()
+        self._batches: dict[Place, deque[Batch | ColumnBatch]] = {}
         self._size_bytes = 0
         self._count = 0
         self._failure: KafkaError | None = None
@@ -260,7 +186,7 @@ class WireProducer:
             headers=[(name, _bytes(content)) for name, content in headers or ()],
         )
         expires = time.monotonic() + self._delivery_seconds
-        queued = _Queued(topic, partition, record, on_delivery, expires)
+        queued = Queued(topic, partition, record, on_delivery, expires)
         self._pending.append(queued)
         self._count += 1
         self._size_bytes += queued.size_bytes
@@ -268,7 +194,7 @@ class WireProducer:
     def produce_columns(self, topic: str, columns: Columns) -> None:
         """Queue records, however many. Reports name their topic and partition alone."""
         expires = time.monotonic() + self._delivery_seconds
-        self._pending.append(_QueuedColumns(topic, columns, expires))
+        self._pending.append(QueuedColumns(topic, columns, expires))
         self._count += len(columns)
 
     def poll(self, seconds: float = 0.0) -> int:
@@ -359,24 +285,75 @@ class WireProducer:
         for place in self._batches:
             by_leader.setdefault(self._leaders.of(place), []).append(place)
         problems = 0
-        for leader, places in by_leader.items():
-            for batches in self._requests(places):
-                problems += self._send(self._leaders.connection(leader), batches)
+        # What breaks connections comes last, so that it does not hinder other partitions.
+        for leader, places in sorted(by_leader.items(), key=lambda item: self._breaks(item[1])):
+            for batches in self._requests(sorted(places, key=lambda place: self._breaks([place]))):
+                connection = self._leaders.connection(leader)
+                try:
+                    problems += self._send(connection, batches)
+                except BrokenOffError:
+                    self._broken_off(batches)
+                    raise
         if problems:
             raise TryAgainError
+
+    def _breaks(self, places: Iterable[Place]) -> int:
+        return max(self._batches[place][0].breaks.count for place in places)
 
     def _requests(self, places: Sequence[Place]) -> Iterator[dict[Place, bytearray]]:
         """The first batches of partitions, as many as may be in a request at a time."""
         batches: dict[Place, bytearray] = {}
         size_bytes = 0
         for place in places:
-            records = self._encoded(place, self._batches[place][0])
-            if batches and size_bytes + len(records) > REQUEST_SIZE_BYTES_MAX:
+            queue = self._batches[place]
+            records = self._encoded(place, queue[0])
+            while len(records) > REQUEST_SIZE_BYTES_MAX and len(queue[0]) > 1:
+                if queue[0].was_sent:  # the numbers of its records may be known to the leader
+                    break
+                self._halve(queue)
+                records = self._encoded(place, queue[0])
+            is_alone = queue[0].breaks.count > 0
+            if batches and (is_alone or size_bytes + len(records) > REQUEST_SIZE_BYTES_MAX):
                 yield batches
                 batches, size_bytes = {}, 0
+            queue[0].was_sent = True
             batches[place] = records
             size_bytes += len(records)
         yield batches
+
+    @staticmethod
+    def _halve(queue: deque[Batch | ColumnBatch]) -> None:
+        first, second = queue[0].halves()
+        queue[0] = first
+        queue.insert(1, second)
+
+    def _broken_off(self, batches: Mapping[Place, bytearray]) -> None:
+        """The leader closed the connection at a request: give up a large one that it never reads.
+
+        With several batches any of them may be the cause: from now on each goes alone.
+        """
+        now = time.monotonic()
+        for place, records in batches.items():
+            batch = self._batches[place][0]
+            breaks = batch.breaks
+            if breaks.count == 0:
+                breaks.since = now
+            breaks.count, breaks.size_bytes = breaks.count + 1, len(records)
+            is_lasting = breaks.count >= BREAKS_MIN and now - breaks.since >= BREAKS_SECONDS_MIN
+            if len(batches) == 1 and is_lasting and len(records) > LARGE_SIZE_BYTES:
+                error = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, why_broken_off(batch))
+                self._give_up(place, error)
+
+    def _give_up(self, place: Place, error: KafkaError) -> None:
+        """Fail the first batch of a partition."""
+        queue = self._batches[place]
+        batch = queue.popleft()
+        if batch.was_sent and self._transactional_id is None:
+            # It may be stored all the same: what follows it takes numbers of a new id.
+            self._identity = None
+        self._fail(items_of(batch), error, place[1])
+        if not queue:
+            del self._batches[place]
 
     def _send(self, connection: Connection, batches: Mapping[Place, bytearray]) -> int:
         """Send to one leader. Returns how many batches have to be sent again."""
@@ -391,6 +368,8 @@ class WireProducer:
             topic_data=list(topics.values()),
         )
         answer = connection.call(PRODUCE, request, _PRODUCE_VERSION_MAX)
+        for place in batches:
+            self._batches[place][0].breaks.count = 0
         again, unanswered = 0, set(batches)
         for topic_answer in answer.responses:
             for one in topic_answer.partition_responses:
@@ -401,8 +380,7 @@ class WireProducer:
                 again += self._answered(place, ErrorCode.of(one.error_code), one.base_offset)
         return again + len(unanswered)
 
-    def _encoded(self, place: Place, batch: _Batch | _ColumnBatch) -> bytearray:
-        batch.was_sent = True
+    def _encoded(self, place: Place, batch: Batch | ColumnBatch) -> bytearray:
         identity = self._identity
         more: dict[str, Any] = {}
         if identity is not None:
@@ -422,7 +400,7 @@ class WireProducer:
             queue.popleft()
             sequence = self._sequences.get(place, 0) + len(batch)
             self._sequences[place] = sequence & 0x7FFFFFFF
-            if isinstance(batch, _ColumnBatch):
+            if isinstance(batch, ColumnBatch):
                 self._report_columns(batch.item, place[1], None, base_offset)
             else:
                 for number, item in enumerate(batch.items):
@@ -431,12 +409,10 @@ class WireProducer:
         elif error.retriable:
             return True
         elif error == ErrorCode.MESSAGE_TOO_LARGE and len(batch) > 1:
-            first, second = batch.halves()
-            queue[0] = first
-            queue.insert(1, second)
+            self._halve(queue)
         else:
             queue.popleft()
-            self._fail(_items(batch), kafka_error(error), place[1])
+            self._fail(items_of(batch), kafka_error(error), place[1])
         if not queue:
             del self._batches[place]
         return False
@@ -454,11 +430,11 @@ class WireProducer:
         while self._pending:
             item = self._pending[0]
             count = self._leaders.partitions(item.topic)
-            if isinstance(item, _QueuedColumns):
+            if isinstance(item, QueuedColumns):
                 self._pending.popleft()
                 for partition, columns in item.columns.spread(count):
                     queue = self._batches.setdefault((item.topic, partition), deque())
-                    queue.append(_ColumnBatch(replace(item, columns=columns)))
+                    queue.append(ColumnBatch(replace(item, columns=columns)))
                 continue
             partition = item.partition
             if partition < 0:
@@ -471,10 +447,10 @@ class WireProducer:
                 continue
             queue = self._batches.setdefault((item.topic, partition), deque())
             last = queue[-1] if queue else None
-            if isinstance(last, _Batch) and not last.was_sent:
+            if isinstance(last, Batch) and not last.was_sent:
                 last.items.append(item)
             else:
-                queue.append(_Batch([item]))
+                queue.append(Batch([item]))
 
     def _expire(self) -> None:
         """Give up records whose time is over."""
@@ -484,13 +460,11 @@ class WireProducer:
             self._fail([self._pending.popleft()], late, -1)
         for place, queue in list(self._batches.items()):
             while queue and queue[0].expires < now:
-                batch = queue.popleft()
-                if batch.was_sent and self._transactional_id is None:
-                    # It may be stored all the same: what follows it takes numbers of a new id.
-                    self._identity = None
-                self._fail(_items(batch), late, place[1])
-            if not queue:
-                del self._batches[place]
+                why = late
+                if queue[0].breaks.count:
+                    reason = f"{late.str()}: {why_broken_off(queue[0])}"
+                    why = KafkaError(KafkaError._MSG_TIMED_OUT, reason)
+                self._give_up(place, why)
 
     def _fail_all(self, error: KafkaError) -> None:
         items = list(self._pending)
@@ -498,31 +472,31 @@ class WireProducer:
         self._fail(items, error, -1)
         for (_, partition), queue in self._batches.items():
             for batch in queue:
-                self._fail(_items(batch), error, partition)
+                self._fail(items_of(batch), error, partition)
         self._batches.clear()
         if self._transactional_id is None:
             self._identity = None
 
     def _fail(
-        self, items: Sequence[_Queued | _QueuedColumns], error: KafkaError, partition: int
+        self, items: Sequence[Queued | QueuedColumns], error: KafkaError, partition: int
     ) -> None:
         if self._transactional_id is not None and self._failure is None:
             self._failure = error
         for item in items:
-            if isinstance(item, _QueuedColumns):
+            if isinstance(item, QueuedColumns):
                 self._report_columns(item, partition, error, -1)
             else:
                 self._report(item, partition, error, -1)
 
     def _report_columns(
-        self, item: _QueuedColumns, partition: int, error: KafkaError | None, offset: int
+        self, item: QueuedColumns, partition: int, error: KafkaError | None, offset: int
     ) -> None:
         self._count -= len(item.columns)
         told = self._on_delivery
         if told is not None and not (error is None and self._only_errors):
             told(error, Message(topic=item.topic, partition=partition, offset=offset, error=error))
 
-    def _report(self, item: _Queued, partition: int, error: KafkaError | None, offset: int) -> None:
+    def _report(self, item: Queued, partition: int, error: KafkaError | None, offset: int) -> None:
         self._count -= 1
         self._size_bytes -= item.size_bytes
         told = item.on_delivery or self._on_delivery
@@ -540,10 +514,6 @@ class WireProducer:
             timestamp=(_CREATE_TIME, record.timestamp),
         )
         told(error, message)
-
-
-def _items(batch: _Batch | _ColumnBatch) -> Sequence[_Queued | _QueuedColumns]:
-    return batch.items if isinstance(batch, _Batch) else [batch.item]
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:

@@ -16,7 +16,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from barnabas.kafka.ordered_producer import OrderedProducer
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
-from barnabas.kafka.wire_producer import Columns, WireProducer, serves
+from barnabas.kafka.wire_batches import Columns
+from barnabas.kafka.wire_producer import WireProducer, serves
 
 FLUSH_TIMEOUT_SECONDS: Final = 30.0
 _QUEUE_POLL_SECONDS: Final = 0.1
