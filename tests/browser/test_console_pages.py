@@ -698,7 +698,7 @@ def test_of_two_tabs_that_change_a_connector_the_second_is_asked(
     page.get_by_label("topic", exact=True).fill("mine")
     page.locator("dialog button.main").click()
     problem = page.locator("dialog > form > .problem")
-    expect(problem).to_contain_text("shared was changed meanwhile: topic, wanted.tasks")
+    expect(problem).to_contain_text("shared has changed since it was read: topic, wanted.tasks")
     assert found_by_axe(page) == []
     page.locator("#load").click()
     expect(page.locator("dialog")).to_have_count(1)

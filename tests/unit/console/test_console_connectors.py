@@ -116,7 +116,7 @@ def test_of_two_that_change_a_configuration_the_second_is_told(page: Console) ->
     body = {"config": mine, "before": before}
     refused = told(page.send("POST", "connectors/copy/config", body), 409)
     assert refused["kind"] == "changed"
-    assert refused["error"] == "copy was changed meanwhile: topic, wanted.tasks"
+    assert refused["error"] == "copy has changed since it was read: topic, wanted.tasks"
     assert refused["config"] == page.get("connectors/copy")["config"] == theirs
     assert SECRET not in json.dumps(refused)
     again = {"config": {**mine, "wanted.tasks": "1"}, "before": refused["config"]}
@@ -125,11 +125,11 @@ def test_of_two_that_change_a_configuration_the_second_is_told(page: Console) ->
     del mine["wanted.tasks"]
     removed = {"config": mine, "before": {**mine, "new": "1"}}
     refused = told(page.send("POST", "connectors/copy/config", removed), 409)
-    assert refused["error"] == "copy was changed meanwhile: new, wanted.tasks"
+    assert refused["error"] == "copy has changed since it was read: new, wanted.tasks"
     told(page.send("POST", "connectors/copy/config", {"config": mine, "before": [1]}), 400)
     assert page.get("connectors/copy")["config"]["topic"] == "mine"
     deeds = page.get("audit", search="change copy")["rows"]
-    assert "failed: copy was changed meanwhile" in deeds[0]["outcome"]
+    assert "failed: copy has changed since it was read" in deeds[0]["outcome"]
 
 
 def test_of_many_that_change_a_configuration_at_once_one_is_served(page: Console) -> None:

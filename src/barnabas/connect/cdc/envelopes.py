@@ -56,6 +56,7 @@ class TableRecords:
     def __init__(self, table: Table, settings: CaptureSettings) -> None:
         self.table = table
         self._fails = settings.failure_handling == "fail"
+        self._has_transforms = settings.has_transforms
         self._readers: list[_ColumnReader] = []
         types, placeholder = settings.types, settings.placeholder
         fields: list[tuple[str, Schema]] = []
@@ -146,10 +147,12 @@ class TableRecords:
             return self._bad(reader, error)
 
     def _bad(self, reader: _ColumnReader, error: Exception) -> Any:
-        text = f"{self.table.full_name}.{reader.name} has a value that cannot be read: {error}"
+        text = f"{self.table.full_name}.{reader.name} has a value that cannot be read"
         if self._fails:
-            raise DataError(text) from error
-        _log.warning("%s; it is left out", text)
+            raise DataError(f"{text}: {error}") from error
+        # The error quotes the value, which a transform may mask later.
+        why = type(error).__name__ if self._has_transforms else error
+        _log.warning("%s: %s; it is left out", text, why)
         return reader.lacking
 
     def key(self, row: Struct) -> Struct | None:

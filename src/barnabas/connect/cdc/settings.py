@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 from barnabas.connect.allowed_plugins import check_on
 from barnabas.connect.cdc.database import ColumnTypes
 from barnabas.connect.config.client_overrides import check_overrides
+from barnabas.connect.config.common import TRANSFORMS
 from barnabas.java.regex import compile_java
 from barnabas.java.regex_characters import PatternError
 from barnabas.schemas.data.errors import ConfigError
@@ -107,6 +108,11 @@ class CaptureSettings:
     @property
     def failure_handling(self) -> str:
         return str(self["event.converting.failure.handling.mode"])
+
+    @property
+    def has_transforms(self) -> bool:
+        """True if transforms change the records; they may mask fields."""
+        return bool(self.values.get(TRANSFORMS))
 
     @property
     def has_extended_headers(self) -> bool:

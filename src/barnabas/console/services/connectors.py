@@ -123,7 +123,7 @@ class ChangedError(RefusedError):
 
     def __init__(self, name: str, changed: Sequence[str], config: Mapping[str, str]) -> None:
         names = ", ".join(changed[:NAMED_MAX]) + (", …" if len(changed) > NAMED_MAX else "")
-        super().__init__(f"{name} was changed meanwhile: {names}")
+        super().__init__(f"{name} has changed since it was read: {names}")
         self.config = config
 
 
@@ -367,7 +367,7 @@ class ConnectorService:
         """Change a connector's configuration.
 
         `before` is the one that the user saw: if it is another by now, this raises ChangedError.
-        Who asks for this without the console can still come in between.
+        A change that reaches the worker by another way can still come in between.
         """
         with self._lock:
             changing = self._changing.setdefault(name, threading.Lock())

@@ -98,6 +98,23 @@ def test_both_count_the_same(skipped: str, messages: list[bytes]) -> None:
     assert all(value.get("event_count") is not None for value in whole if value.values[0] == "END")
 
 
+@pytest.mark.parametrize(("transforms", "why"), [("", "'4711x'"), ("mask", ": ValueError;")])
+def test_the_log_quotes_a_value_that_cannot_be_read_unless_a_transform_may_mask_it(
+    caplog: pytest.LogCaptureFixture, transforms: str, why: str
+) -> None:
+    settings = PostgresSettings.parse({**GIVEN, "transforms": transforms})
+    log = PostgresLog(settings, time)
+    insert = change("I", 1, "", (), ("1", "4711x", "a"))
+    split = LogSplit(
+        LogStart(LogPosition(1), None), {1: TABLE}, [(1, BEGIN, 0), (2, insert, 1)], counts={}
+    )
+    found = [one for one in ChangeRecords(settings, 0, log, time).read(split) if one.value]
+    assert "p.public.t" in [one.topic for one in found]
+    assert "public.t.part has a value that cannot be read: " in caplog.text
+    assert why in caplog.text
+    assert ("4711x" in caplog.text) is (not transforms)
+
+
 def test_keys_that_are_equal_though_their_texts_differ_are_no_move() -> None:
     settings = PostgresSettings.parse({**GIVEN, "decimal.handling.mode": "double"})
     log = PostgresLog(settings, time)

@@ -15,6 +15,7 @@ from barnabas.connect.cdc.settings import (
     CaptureSettings,
     Patterns,
 )
+from barnabas.connect.config.common import TRANSFORMS
 from barnabas.connect.config.definition import Unsupported, refuse
 from barnabas.connect.connectors.postgres.definition import DEFINITION
 from barnabas.connect.connectors.postgres.events import SOURCE
@@ -52,7 +53,7 @@ class PostgresSettings(CaptureSettings):
         more = {
             name: text
             for name, text in settings.items()
-            if name.startswith((f"{SELECT_OVERRIDES}.", SIGNAL_CONSUMER))
+            if name == TRANSFORMS or name.startswith((f"{SELECT_OVERRIDES}.", SIGNAL_CONSUMER))
         }
         parsed = {
             name: value.lower() if name.endswith((".mode", ".sslmode")) else value
