@@ -19,6 +19,7 @@ import pytest
 
 from barnabas.kafka.wire import Access, Connection
 from barnabas.protocol.api import ApiKey
+from support.child_signals import usual_signals
 from support.cli import ClusterCli
 from support.node_process import wait_until
 from support.patience import PATIENCE_S
@@ -30,12 +31,14 @@ END_TIMEOUT_S = 60
 @contextmanager
 def dev(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     """The command, killed if the test leaves it running."""
-    with subprocess.Popen(
-        [*BARNABAS, "dev", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with usual_signals():
+        process = subprocess.Popen(
+            [*BARNABAS, "dev", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    with process:
         try:
             yield process
         finally:
@@ -108,9 +111,11 @@ def test_a_node_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> No
         patience = ("--timeout", str(PATIENCE_S))
         cli.ok("produce", "t", "-v", "after", *patience)
         assert sorted(cli.ok("consume", "t", *patience).lines) == ["after", "before"]
-        with subprocess.Popen(
-            [*BARNABAS, "start", f"{tmp_path}/node-2/server.properties"]
-        ) as again:
+        with (
+            subprocess.Popen([*BARNABAS, "start", f"{tmp_path}/node-2/server.properties"]) as again,
+            contextlib.ExitStack() as ended,
+        ):
+            ended.callback(again.kill)  # also where it does not come back
 
             def is_back() -> bool:
                 return cli.run("cluster", "status").code == 0
