@@ -30,10 +30,10 @@ from barnabas.sql.processing_log import entry_of, includes_rows
 from barnabas.sql.runtime.build import build
 from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.node import OpenStore
-from barnabas.sql.runtime.records import Record, Row
-from barnabas.sql.runtime.rows_encoding import partition_of
+from barnabas.sql.runtime.records import Record, Row, WindowBounds
+from barnabas.sql.runtime.rows_encoding import encode_key, partition_of
 from barnabas.sql.runtime.stage import Channel, Emitted
-from barnabas.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
+from barnabas.sql.runtime.topics import TopicReader, TopicWriter
 from barnabas.sql.spark.column_programs import ColumnPrograms
 from barnabas.sql.spark.hosting import Hosting
 from barnabas.sql.spark.parcels import (
@@ -423,15 +423,10 @@ class HostedPlan:
         return TopicWriter(self.sink, self.plan.window, self._schemas, self._log)
 
     def _written(self, records: Sequence[Record]) -> Results:
-        write = self._writer.write
-        written: Iterable[TopicRecord] = (made for made in map(write, records) if made is not None)
         if isinstance(self.sink, TableSink) and not self.hosting.emits_every_change:
-            last: dict[bytes | None, TopicRecord] = {}
-            for record in written:
-                last.pop(record.key, None)
-                last[record.key] = record
-            written = last.values()
-        made = list(written)
+            # Not of those that can be written: a row does not stay because the next has no bytes.
+            records = _last_of_keys(records)
+        made = [one for one in map(self._writer.write, records) if one is not None]
         headers: list[Sequence[Header]] = [record.headers for record in made]
         return Results(
             [record.key for record in made],
@@ -439,6 +434,16 @@ class HostedPlan:
             [record.timestamp_ms for record in made],
             headers if any(headers) else None,
         )
+
+
+def _last_of_keys(records: Iterable[Record]) -> Sequence[Record]:
+    """The last record of each key and window, in their order."""
+    last: dict[tuple[bytes | None, WindowBounds | None], Record] = {}
+    for record in records:
+        place = None if record.key is None else encode_key(record.key), record.window
+        last.pop(place, None)
+        last[place] = record
+    return list(last.values())
 
 
 def _joined(

@@ -228,3 +228,27 @@ def test_values_of_json_sr_are_json_behind_the_id_of_their_schema() -> None:
     value = results[0][1]
     assert value[:PREFIX_BYTES] == b"\0\0\0\0\1"
     assert json.loads(value[PREFIX_BYTES:]) == {"I": 7, "T": "t", "M": [{"key": "p", "value": 1}]}
+
+
+@pytest.mark.parametrize("columns_from", [None, 1])
+@pytest.mark.parametrize(
+    ("bodies", "results", "notes"),
+    [
+        pytest.param((b'{"T":"a"}', b'{"T":null}'), 0, 1, id="the last"),
+        pytest.param((b'{"T":null}', b'{"T":"a"}'), 1, 0, id="one before the last"),
+    ],
+)
+def test_only_the_last_row_of_a_key_must_fit_its_schema(
+    bodies: tuple[bytes, ...], results: int, notes: int, columns_from: int | None
+) -> None:
+    """Of a batch each key has one result; if that cannot be written, no earlier one takes its
+    place."""
+    source = "CREATE STREAM s (k STRING KEY, t STRING) WITH (kafka_topic='s', value_format='JSON');"
+    query = (
+        "CREATE TABLE q WITH (value_format='PROTOBUF') AS"
+        " SELECT k, LATEST_BY_OFFSET(ARRAY[t], false) AS x FROM s GROUP BY k;"
+    )
+    (plan,) = plans_of(source + query, {"s": 1})
+    records: Batches = [[("s", TopicRecord(b"k", body, 0)) for body in bodies]]
+    found, _ = outcome(plan, records, 1, columns_from, MemoryRegistry())
+    assert (len(found[0]), found[1]) == (results, notes)
