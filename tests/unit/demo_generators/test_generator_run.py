@@ -187,6 +187,7 @@ def test_a_stopped_run_has_delivered_what_happened_and_goes_on(
 def test_a_killed_run_goes_on_to_the_same_totals(
     bootstrap_servers: str, registry_url: str, tmp_path: Path
 ) -> None:
+    longer: Plan = {**PLAN, "seconds": 20}  # a kill must not come after its end
     command = [
         *(sys.executable, "-m", "barnabas.demo.generators"),
         *(
@@ -197,7 +198,7 @@ def test_a_killed_run_goes_on_to_the_same_totals(
             "--state-dir",
             str(tmp_path),
         ),
-        *("--seed", "3", "--rate", "150", "--seconds", "6"),
+        *("--seed", "3", "--rate", "150", "--seconds", str(longer["seconds"])),
     ]
     kills = 0
     for _ in range(2):
@@ -210,7 +211,7 @@ def test_a_killed_run_goes_on_to_the_same_totals(
     assert kills == 2
     subprocess.run([*command, "--unpaced"], check=True, stdout=subprocess.DEVNULL)
     truth = read_truth(tmp_path)
-    assert truth == truth_without_interruption()
+    assert truth == truth_without_interruption(longer)
     assert assert_topics_hold(bootstrap_servers, registry_url, truth) >= truth["duplicates"]
 
 

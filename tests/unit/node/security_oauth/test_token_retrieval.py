@@ -215,7 +215,7 @@ def test_an_answer_that_drips(begin: bytes, each: bytes) -> None:
 
 
 def failure_of_what_drips(begin: bytes, each: bytes, timeout_ms: int) -> str:
-    """What is said of a server that sends some bytes within each part of the time-out."""
+    """The error for a server that sends some bytes within each part of the time-out."""
     drops = 0
     ended = threading.Event()
 
