@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from barnabas.spark.supervision import QueryState
@@ -23,6 +24,20 @@ class MicroBatch:
     duration_ms: int
     input_rows: int
     phases_ms: Mapping[str, int]
+
+    @classmethod
+    def of_progress(cls, progress: Mapping[str, Any], read: Mapping[int, int]) -> MicroBatch:
+        """Of Spark's progress. `read`: records by micro-batch, as Spark counts rows, which may be
+        ranges of them."""
+        began = datetime.fromisoformat(progress["timestamp"])
+        phases: Mapping[str, int] = progress["durationMs"]
+        return cls(
+            progress["batchId"],
+            int(began.timestamp() * 1000),
+            phases.get("triggerExecution", sum(phases.values())),
+            read.get(progress["batchId"], progress["numInputRows"]),
+            phases,
+        )
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -19,6 +17,7 @@ from barnabas.spark.progress import batches_of
 from barnabas.spark.session import SharedSession
 from barnabas.spark.supervision import QueryState, why
 from barnabas.sql.engine.queries import BATCH_MS, MicroBatch, PersistentQuery
+from barnabas.sql.engine.shared_runner import SharedHosted
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.processing_log import Entry, NoteEntry, log_entry
@@ -29,6 +28,7 @@ from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Note
 from barnabas.sql.spark.query import SparkQuery
 from barnabas.sql.spark.reading import why_spark_reads
+from barnabas.sql.spark.shared_stream import SharedStream, why_alone
 from barnabas.sql.spark.warming import warm
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,8 @@ class SparkQueryRunner:
         self._progress = progress
         self._options = options
         self._session = SharedSession(session)
-        self._running: list[SparkHosted] = []
+        self._stream = SharedStream(options, self._session)
+        self._running: list[SparkHosted | SharedHosted] = []
         self._lock = threading.Lock()
         self._warming: threading.Thread | None = None
         self._is_closing = threading.Event()
@@ -83,7 +84,9 @@ class SparkQueryRunner:
         except Exception as error:  # noqa: BLE001  the first query fails of it, too, and says so
             _log.warning("Spark was not started ahead of the first query: %s", why(error))
 
-    def start(self, query: PersistentQuery, *, is_paused: bool = False) -> SparkHosted:
+    def start(
+        self, query: PersistentQuery, *, is_paused: bool = False
+    ) -> SparkHosted | SharedHosted:
         options = replace(
             self._options,
             on_notes=partial(self._take_notes, query.query_id),
@@ -98,8 +101,12 @@ class SparkQueryRunner:
         self._is_wanted.set()
         if self._warming is not None:
             self._warming.join()
-        spark = SparkQuery(query.plan, options, self._session())
-        hosted = SparkHosted(query, spark, self._session)
+        session = self._session()
+        hosted: SparkHosted | SharedHosted
+        if why_alone(query.plan, options, self._stream, session):
+            hosted = SparkHosted(query, SparkQuery(query.plan, options, session), self._session)
+        else:
+            hosted = SharedHosted(query, options, self._stream)
         with self._lock:
             self._running = [one for one in self._running if not one.is_ended]
             self._running.append(hosted)
@@ -130,6 +137,12 @@ class SparkQueryRunner:
             if reason
             else "   Topics are read by the workers, as columns"
         )
+        alone = why_alone(query.plan, self._options, self._stream, self._session.started)
+        lines.append(
+            f"   Micro-batches of its own: {alone}"
+            if alone
+            else "   Micro-batches that it shares with other queries"
+        )
         lines.append(f"   Sink: {plan.sink.topic}")
         physical = self._physical_plan(query)
         return "\n".join(lines) + (f"\n\n{physical}" if physical else "")
@@ -143,6 +156,8 @@ class SparkQueryRunner:
         return "" if spark is None else SparkQuery(query.plan, self._options, spark).explain()
 
     def forget(self, query: PersistentQuery) -> None:
+        if self._stream.knows(query.query_id):
+            self._stream.forget(query.query_id)
         delete_checkpoint(self._options.checkpoint_of(query.query_id))
 
     def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
@@ -163,6 +178,7 @@ class SparkQueryRunner:
         for hosted in self._running:
             hosted.stop()
         self._running.clear()
+        self._stream.close()
         if self._warming is not None:
             # It may download packages; its process need not wait for them.
             self._warming.join(_CLOSE_SECONDS)
@@ -220,7 +236,8 @@ class SparkHosted:
 
     def batches(self) -> Sequence[MicroBatch]:
         read = self._query.read_of_batches
-        return [_micro_batch(one, read) for one in batches_of(self._query.life.recent_progress())]
+        recent = batches_of(self._query.life.recent_progress())
+        return [MicroBatch.of_progress(one, read) for one in recent]
 
     def pause(self) -> None:
         self._query.life.stop()
@@ -250,19 +267,6 @@ class SparkHosted:
         yield
         if before["batches"] > _counts(self._query)["batches"]:
             self._earlier.update(before)
-
-
-def _micro_batch(progress: Mapping[str, Any], read: Mapping[int, int]) -> MicroBatch:
-    """`read`: records by micro-batch, as Spark counts rows, which may be ranges of them."""
-    began = datetime.fromisoformat(progress["timestamp"])
-    phases: Mapping[str, int] = progress["durationMs"]
-    return MicroBatch(
-        progress["batchId"],
-        int(began.timestamp() * 1000),
-        phases.get("triggerExecution", sum(phases.values())),
-        read.get(progress["batchId"], progress["numInputRows"]),
-        phases,
-    )
 
 
 def _counts(query: SparkQuery) -> Counter[str]:

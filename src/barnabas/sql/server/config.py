@@ -50,6 +50,8 @@ STARTS_COLD = "barnabas.sql.spark.start.cold"
 """`true`: Spark starts with the first query, not with the server."""
 WORKERS_READ = "barnabas.sql.spark.workers.read"
 """`true`: workers read topics, as columns; `false`: Spark's source does, record by record."""
+SHARED = "ksql.runtime.feature.shared.enabled"
+"""`true`: new queries share micro-batches, where that can be done."""
 PIPELINES = "barnabas.sql.pipelines"
 """Pipelines in Python that share the Spark session: `module:function`, separated by commas."""
 _DEFAULTS = {WORKERS_READ: "true"}

@@ -18,6 +18,7 @@ from barnabas.sql.processing_log import NoteEntry
 from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.config import (
     MARK_RESULTS,
+    SHARED,
     STARTS_COLD,
     WORKERS_READ,
     ServerConfig,
@@ -195,6 +196,7 @@ def _spark_runner(
         marks_results=config.is_set(MARK_RESULTS),
         trigger_ms=config.spark_trigger_ms,
         reads_in_workers=config.is_set(WORKERS_READ),
+        is_shared=config.is_set(SHARED),
     )
     return SparkQueryRunner(options, session, note=note, progress=lambda: session.line)
 

@@ -58,6 +58,8 @@ class SparkQueryOptions:
     """Exactly once, headers of each result say which micro-batch it is of."""
     tasks_max: int | None = None
     """How many tasks share the partitions of a stage; None: as many as Spark has cores."""
+    is_shared: bool = False
+    """New queries share a stream, where that can be done."""
     reads_in_workers: bool = True
     """Workers fetch batches as columns; else Spark's source reads records."""
     service_id: str = ""

@@ -11,6 +11,12 @@ come from one place, as bytes.
     Results  records for the sink's topic
     Notes    how many records were read, what the processing log gets
     Written  a transaction with results, which a task has left open
+
+In a shared stream also:
+
+    Member   the query that the other parcels of the row's label are for
+    Left     the label's state is to be deleted
+    Report   what became of a member's part of the micro-batch
 """
 
 from __future__ import annotations
@@ -164,11 +170,32 @@ class Written:
     """True if the task had run before."""
 
 
+@dataclass(slots=True)
+class Member:
+    """A query that shares a stream; `hosting`: all of it that is no secret, pickled."""
+
+    hosting: bytes
+
+
+@dataclass(slots=True)
+class Left:
+    """The state of a label, whose query is gone, is to be deleted."""
+
+
+@dataclass(slots=True)
+class Report:
+    """How a partition of a member fared; `failure`: why it has changed nothing, with traceback."""
+
+    label: int
+    notes: Notes
+    failure: str | None
+
+
 Incoming = Raw | Records | Columns
 """The input of operators."""
-Parcel = Incoming | Range | Results | Notes | Written
+Parcel = Incoming | Range | Results | Notes | Written | Member | Left | Report
 
-_RAW, _RECORDS, _RESULTS, _NOTES, _WRITTEN, _COLUMNS, _RANGE = range(7)
+_RAW, _RECORDS, _RESULTS, _NOTES, _WRITTEN, _COLUMNS, _RANGE, _MEMBER, _LEFT, _REPORT = range(10)
 
 
 def encode_parcel(parcel: Parcel) -> bytes:
@@ -192,6 +219,12 @@ def encode_parcel(parcel: Parcel) -> bytes:
         one = of.prepared
         identity = (one.task, one.transactional_id, one.producer_id, one.producer_epoch)
         return pack((_WRITTEN, of.was_retried, *identity, one.records, one.checksum))
+    if isinstance(of, Member):
+        return pack((_MEMBER, of.hosting))
+    if isinstance(of, Left):
+        return pack((_LEFT,))
+    if isinstance(of, Report):
+        return pack((_REPORT, of.label, encode_parcel(of.notes), of.failure))
     counts = (of.read, of.count, of.notes, of.calls, of.seconds, of.written)
     return pack((_NOTES, *counts, of.by_columns, of.latest_ms))
 
@@ -213,6 +246,15 @@ def decode_parcel(data: bytes) -> Parcel:
         return Range(stage, place, topic, *RANGE_NUMBERS.unpack(numbers))
     if kind == _WRITTEN:
         return Written(Prepared(*rest[1:]), rest[0])
+    if kind == _MEMBER:
+        return Member(*rest)
+    if kind == _LEFT:
+        return Left()
+    if kind == _REPORT:
+        label, counted, failure = rest
+        notes = decode_parcel(counted)
+        assert isinstance(notes, Notes)
+        return Report(label, notes, failure)
     if rest[-1] is not None:
         rest[-1] = [tuple(map(tuple, headers)) for headers in rest[-1]]
     if kind == _RESULTS:

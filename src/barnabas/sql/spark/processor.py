@@ -51,3 +51,32 @@ class OperatorProcessor(StatefulProcessor):
 
     def close(self) -> None:
         pass
+
+
+class SharedProcessor(StatefulProcessor):
+    """The one operator of a shared stream: runs the query that a label is of.
+
+    `common`: what its queries have in common, secrets among it.
+    """
+
+    def __init__(self, common: Hosting, reading: RangeReading) -> None:
+        self._common = common
+        self._reading = reading
+        self._state: Any = None
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        keep_archives()
+        self._state = handle.getMapState("pages", _KEY, _VALUE)
+
+    def handleInputRows(  # noqa: N802  Spark's name
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,  # noqa: N803  Spark's name
+    ) -> Iterator[pd.DataFrame]:
+        from barnabas.sql.spark.shared_worker import run_member
+
+        yield run_member(self._common, self._reading, self._state, int(key[0]), rows)
+
+    def close(self) -> None:
+        pass

@@ -30,7 +30,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from barnabas.kafka.admin import Admin
 from barnabas.spark.datasource.committer import Committer
 from barnabas.spark.datasource.options import options_of
 from barnabas.spark.interruption import interruptible
@@ -47,18 +46,15 @@ from barnabas.spark.supervision import QueryState, SupervisedStream
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.query_failures import QueryFailure, failure_of
 from barnabas.sql.spark.checkpoint import (
-    Checkpoint,
     delete_checkpoint,
-    open_checkpoint,
-    shape_of,
 )
 from barnabas.sql.spark.hosted import HostedPlan
-from barnabas.sql.spark.hosting import Hosting, RangeReading
+from barnabas.sql.spark.hosting import RangeReading
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.sql.spark.placement import AddedPartitionsError, place_plan
 from barnabas.sql.spark.processor import OperatorProcessor
 from barnabas.sql.spark.reading import range_parcels, why_spark_reads
 from barnabas.sql.spark.results import (
-    METADATA_TIMEOUT_SECONDS,
     ExactlyOnce,
     Figures,
     ResultRecords,
@@ -92,14 +88,6 @@ class QueryStatus:
     state_bytes: int
     batch_ms: Mapping[str, int]
     """Spark's times of the last micro-batch, by phase."""
-
-
-class MissingTopicError(Exception):
-    """A topic that the query reads or writes does not exist."""
-
-
-class AddedPartitionsError(Exception):
-    """A topic has partitions that it did not have at the query's start."""
 
 
 class SparkQuery:
@@ -137,7 +125,8 @@ class SparkQuery:
 
     def _begin(self) -> StreamingQuery:
         hosted = self._host()
-        self._configure(hosted.hosting)
+        hosting = hosted.hosting
+        configure_session(self._spark, 1 if hosting.partitions == 1 else hosting.tasks)
         exactly = self._exactly_once(hosted)
         self._committer = None if exactly is None else exactly.committer()
         self._sink = ResultSink(self._committer, self.options.on_notes)
@@ -158,7 +147,7 @@ class SparkQuery:
         for topic, count in self._counts.items():
             if max(planned.get(topic, ()), default=-1) >= count:
                 # Its keys may be elsewhere now; the next start checks that.
-                raise AddedPartitionsError(f"Topic {topic} has more than {count} partitions now")
+                raise AddedPartitionsError(topic, count)
         self._sink.write(lambda: collect_binary(rows, PARCEL_COLUMN), batch_id)
 
     def _close_committer(self) -> None:
@@ -242,70 +231,10 @@ class SparkQuery:
 
     def _host(self) -> HostedPlan:
         """The plan with all that workers need."""
-        draft = HostedPlan.draft(self.plan, self.options.extension_directory)
-        encoded = draft.hosting.plan
-        sources = sorted(set(draft.topology.topics.values()))
-        servers = {"bootstrap.servers": self.options.bootstrap_servers}
-        admin = Admin({**self.options.clients, **servers}, METADATA_TIMEOUT_SECONDS)
-        counts = admin.partition_counts()
-        for topic in (*sources, draft.sink.topic):
-            if topic not in counts:
-                raise MissingTopicError(f"Topic {topic} of query {self.plan.query_id} is missing")
-        partitions = self.options.partitions or max(counts[topic] for topic in sources)
         cores = self.options.tasks_max or cores_of(str(self._spark.sparkContext.master))
-        tasks = partitions if cores is None else min(partitions, cores)
-        shape = shape_of(draft.topology, draft.stages)
-        first, *others = {counts[topic] for topic in sources}
-        checkpoint = open_checkpoint(
-            *(self.checkpoint_directory, encoded, partitions, tasks, shape),
-            topic_partitions=0 if others else first,
-        )
-        hosted = draft.spread(self._hosting(encoded, checkpoint, counts[draft.sink.topic]))
-        self._counts = {topic: counts[topic] for topic in sorted(hosted.topics_with_state)}
-        checkpoint.check_topics(self._counts)
-        return hosted
-
-    def _hosting(self, plan: str, checkpoint: Checkpoint, sink_partitions: int) -> Hosting:
-        options = self.options
-        is_written_by_tasks = options.guarantee is Guarantee.AT_LEAST_ONCE
-        return Hosting(
-            self.plan.query_id,
-            plan,
-            checkpoint.partitions,
-            checkpoint.tasks,
-            tuple(options.properties.items()),
-            options.registry_urls,
-            options.registry_user_info,
-            checkpoint.is_copartitioned,
-            options.emits_every_change,
-            checkpoint.state_name,
-            options.extension_directory,
-            options.bootstrap_servers if is_written_by_tasks else None,
-            sink_partitions,
-            options.registry_tls,
-            tuple(sorted(options.clients.items())),
-        )
-
-    def _configure(self, hosting: Hosting) -> None:
-        """Set this query's own settings of its Spark session."""
-        tasks = 1 if hosting.partitions == 1 else hosting.tasks
-        state = "spark.sql.streaming.stateStore"
-        for name, value in {
-            "spark.sql.shuffle.partitions": str(tasks),
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.optimizer.excludedRules": optional_rules(self._spark),
-            "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-            "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-            # No limit in bytes: for one Spark measures the whole batch again with each row.
-            "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
-            f"{state}.providerClass": ROCKSDB,
-            # A restart reads so many small files of changes at most; a snapshot is many files.
-            f"{state}.minDeltasForSnapshot": "50",
-            f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
-            f"{state}.rocksdb.trackTotalNumberOfRows": "true",
-            **SAME_WORKERS,
-        }.items():
-            self._spark.conf.set(name, value)
+        placed = place_plan(self.plan, self.options, cores)
+        self._counts = placed.state_topics
+        return placed.hosted
 
     def _exactly_once(self, hosted: HostedPlan) -> ExactlyOnce | None:
         """Return how results are written, if not at least once. Raises ConfigError."""
@@ -390,6 +319,27 @@ class SparkQuery:
         for name, value in options.kafka.items():
             reader = reader.option(f"kafka.{name}", value)
         return reader.load()
+
+
+def configure_session(spark: SparkSession, tasks: int) -> None:
+    """Set what streams of micro-batches of parcels need, in so many tasks."""
+    state = "spark.sql.streaming.stateStore"
+    for name, value in {
+        "spark.sql.shuffle.partitions": str(tasks),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.optimizer.excludedRules": optional_rules(spark),
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+        # No limit in bytes: for one Spark measures the whole batch again with each row.
+        "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+        f"{state}.providerClass": ROCKSDB,
+        # A restart reads so many small files of changes at most; a snapshot is many files.
+        f"{state}.minDeltasForSnapshot": "50",
+        f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
+        f"{state}.rocksdb.trackTotalNumberOfRows": "true",
+        **SAME_WORKERS,
+    }.items():
+        spark.conf.set(name, value)
 
 
 def _records(given: DataFrame) -> DataFrame:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from barnabas.sql.runtime.stage import Channel, Stage
 
@@ -106,17 +107,39 @@ def _readers(stage: Stage, channels: dict[int, Place]) -> list[int]:
 
 
 _MASK = 0xFFFFFFFF
+MEMBERS_MAX: Final = 1_000
+"""So many queries can share a stream."""
+MEMBER_PARTITIONS_MAX: Final = 2_000
+"""Of the state of each of them."""
+_LABELS_EACH: Final = 1_000
+_LABELS_OF_MEMBER: Final = MEMBER_PARTITIONS_MAX * _LABELS_EACH
+
+
+def member_labels(member: int, partitions: int, tasks: int) -> Sequence[int]:
+    """A number for each partition of a member of a shared stream, in task p modulo `tasks`."""
+    first = member * _LABELS_OF_MEMBER
+    return [
+        _label(first + partition * _LABELS_EACH, partition, tasks)
+        for partition in range(partitions)
+    ]
+
+
+def member_of(label: int) -> tuple[int, int]:
+    """Return the member and the partition that a label of `member_labels` is of."""
+    member, rest = divmod(label, _LABELS_OF_MEMBER)
+    return member, rest // _LABELS_EACH
 
 
 def labels(partitions: int, tasks: int) -> Sequence[int]:
     """A number for each partition, so that partition p runs in task p modulo `tasks`."""
-    found: list[int] = []
-    for partition in range(partitions):
-        label = partition * 1_000_000
-        while task_of(label, tasks) != partition % tasks:
-            label += 1
-        found.append(label)
-    return found
+    return [_label(partition * 1_000_000, partition, tasks) for partition in range(partitions)]
+
+
+def _label(first: int, partition: int, tasks: int) -> int:
+    label = first
+    while task_of(label, tasks) != partition % tasks:
+        label += 1
+    return label
 
 
 def task_of(label: int, tasks: int) -> int:

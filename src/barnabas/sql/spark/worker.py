@@ -100,7 +100,7 @@ class SourceFunction:
         placed: list[Placed] = []
         for records in some:
             placed += plan.from_source(Raw(self.stage, self.place, records))
-        rows, written = _sent(plan, placed)
+        rows, written = sent(plan, placed)
         notes = plan.take_notes()
         notes.written = written
         notes.seconds = time.perf_counter() - began
@@ -171,7 +171,7 @@ def _headers(column: pa.Array) -> list[Any]:
     ]
 
 
-def _sent(plan: HostedPlan, placed: Iterable[Placed]) -> tuple[list[tuple[int, bytes]], int]:
+def sent(plan: HostedPlan, placed: Iterable[Placed]) -> tuple[list[tuple[int, bytes]], int]:
     """The rows of parcels, but for results that are written here: how many those were."""
     rows: list[tuple[int, bytes]] = []
     written = 0
@@ -241,7 +241,7 @@ def _run_operator(
     state = partition_state(name, partition, PartitionState)
     state.attach(pages)
     placed = plan.run_operator(number, partition, parcels, state.open)
-    made, written = _sent(plan, placed)
+    made, written = sent(plan, placed)
     state.flush()
     notes = Notes()
     for parcel in parcels:

@@ -1,0 +1,167 @@
+"""A query that shares a stream of Spark's with others, as the engine sees it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from barnabas.spark.progress import batches_of
+from barnabas.spark.supervision import Failure, QueryState
+from barnabas.sql.engine.queries import BATCH_MS, MicroBatch, PersistentQuery
+from barnabas.sql.query_failures import QueryFailure, failure_of
+from barnabas.sql.spark.checkpoint import delete_checkpoint
+from barnabas.sql.spark.options import SparkQueryOptions
+from barnabas.sql.spark.parcels import Notes
+from barnabas.sql.spark.placement import place_plan
+from barnabas.sql.spark.shared_stream import Participant, SharedStream
+from barnabas.sql.spark.shared_worker import member_parcel
+
+_FAILURES_MAX: Final = 100
+_BATCHES_KEPT: Final = 100
+_COUNTS: Final = ("rows_in", "rows_by_columns", "rows_out", "errors", "batches")
+
+
+class SharedHosted:
+    """One query of a shared stream. Any thread may ask for its state."""
+
+    def __init__(
+        self, asked: PersistentQuery, options: SparkQueryOptions, stream: SharedStream
+    ) -> None:
+        self._asked = asked
+        self._options = options
+        self._stream = stream
+        self.is_ended = False
+        self._state = QueryState.PAUSED
+        self._failures: deque[Failure] = deque(maxlen=_FAILURES_MAX)
+        self._participant: Participant | None = None
+        self._counts = {
+            "rows_in": 0,
+            "rows_by_columns": 0,
+            "rows_out": 0,
+            "errors": 0,
+            "batches": 0,
+        }
+        self._latest_ms = -1
+        self._read: OrderedDict[int, int] = OrderedDict()
+        """The records that each of the last micro-batches has read."""
+        self._counting = threading.Lock()
+        self._lock = threading.RLock()
+        """Held by the thread that starts it or ends it."""
+
+    def is_of(self, asked: PersistentQuery) -> bool:
+        """Return whether it runs this query."""
+        return self._asked == asked
+
+    def explain(self) -> str:
+        """Spark's plan of the stream."""
+        return self._stream.explain()
+
+    # --- what the stream tells ---------------------------------------------------------------
+
+    def took(self, batch_id: int, notes: Notes) -> None:
+        """Count what one of its partitions has done."""
+        with self._counting:
+            counts = self._counts
+            counts["rows_in"] += notes.read
+            counts["rows_by_columns"] += notes.by_columns
+            counts["rows_out"] += notes.written
+            counts["errors"] += notes.count
+            counts["batches"] += batch_id not in self._read
+            self._latest_ms = max(self._latest_ms, notes.latest_ms)
+            self._read[batch_id] = self._read.get(batch_id, 0) + notes.read
+            while len(self._read) > _BATCHES_KEPT:
+                self._read.popitem(last=False)
+        if notes.count:
+            self._options.on_notes(notes.notes, notes.count)
+
+    def failed(self, error: BaseException) -> None:
+        """Note why it no longer runs."""
+        self._failures.append(Failure(time.time_ns() // 1_000_000, error))
+        self._state = QueryState.ERROR
+
+    # --- what the engine asks ----------------------------------------------------------------
+
+    @property
+    def state(self) -> QueryState:
+        return self._state
+
+    @property
+    def failures(self) -> tuple[QueryFailure, ...]:
+        return tuple(
+            failure_of(one.error, self._asked.properties, one.timestamp_ms)
+            for one in tuple(self._failures)
+        )
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        with self._counting:
+            counts: dict[str, float] = {**self._counts, "stream_time_ms": self._latest_ms}
+        phases: Mapping[str, int] = self._stream.life.progress().get("durationMs", {})
+        return {**counts, **{f"{BATCH_MS}{phase}": ms for phase, ms in phases.items()}}
+
+    def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
+        participant = self._participant
+        ends = {} if participant is None else dict(participant.ends)
+        return {
+            (topic, partition): (offset, max(offset, ends.get((topic, partition), offset)))
+            for topic, offsets in self._stream.offsets_of(self._asked.query_id).items()
+            for partition, offset in offsets.items()
+        }
+
+    def batches(self) -> Sequence[MicroBatch]:
+        with self._counting:
+            read = dict(self._read)
+        recent = batches_of(self._stream.life.recent_progress())
+        return [MicroBatch.of_progress(one, read) for one in recent if one["batchId"] in read]
+
+    # --- life --------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        with self._lock:
+            self._stream.leave(self._asked.query_id)
+            self._state = QueryState.PAUSED
+
+    def resume(self) -> None:
+        with self._lock:
+            # A failure of the start is the query's state.
+            if self._state is QueryState.PAUSED:
+                self._start()
+
+    def restart(self) -> None:
+        with self._lock:
+            if self._state is QueryState.ERROR:
+                self._start()
+
+    def stop(self, *, forget: bool = False) -> None:
+        self.is_ended = True
+        self.pause()
+        if forget:
+            self._stream.forget(self._asked.query_id)
+            delete_checkpoint(self._options.checkpoint_of(self._asked.query_id))
+
+    def _start(self) -> None:
+        try:
+            participant = self._placed()
+            self._participant, self._state = participant, QueryState.RUNNING
+            self._stream.join(participant)
+        except Exception as error:  # noqa: BLE001  it is the query's state
+            self.failed(error)
+
+    def _placed(self) -> Participant:
+        """Raises CheckpointError, MissingTopicError, KafkaException."""
+        placed = place_plan(self._asked.plan, self._options, None)
+        hosted = placed.hosted
+        return Participant(
+            self._asked.query_id,
+            self,
+            member_parcel(hosted.hosting),
+            hosted.topology.topics,
+            hosted.sink.topic,
+            hosted.topology.partitions,
+            dict(placed.counts),
+            placed.state_topics,
+            self._options.auto_offset_reset == "earliest",
+        )

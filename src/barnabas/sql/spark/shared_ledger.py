@@ -1,0 +1,228 @@
+"""How far each member of a shared stream has read, by the number of its micro-batch.
+
+A shared stream runs the micro-batches of several queries (`shared_stream`). Spark's checkpoint has
+their state and the number of the last micro-batch; a file for each of the last numbers has the
+offsets that each member has reached with it. State and offsets belong together by that number: the
+file of a number is written before Spark plans its micro-batch, and after a restart the ledger goes
+on with the file of the number that Spark has committed last.
+
+    ledger/7    after the last committed micro-batch
+    ledger/8    after the one that runs
+
+A change of members is written to all files, as any of them may be the one to go on with.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from barnabas.sql.spark.checkpoint import CheckpointError
+from barnabas.sql.spark.topology import MEMBERS_MAX
+
+_VERSION: Final = 1
+_KEPT: Final = 3
+"""Spark commits a number after its micro-batch has returned, perhaps while the next is planned."""
+
+Offsets = dict[str, dict[int, int]]
+"""The next offset, by topic and partition."""
+Read = Mapping[tuple[str, int], int]
+"""The same as it is reached by a micro-batch."""
+
+
+@dataclass
+class Share:
+    """A query's part of the stream. `partitions`: of its state. `topic_ids`: by topic.
+
+    `is_left`: the query is gone, and the next micro-batch deletes its state.
+    """
+
+    number: int
+    partitions: int
+    offsets: Offsets = field(default_factory=dict)
+    is_left: bool = False
+    topic_ids: dict[str, str] = field(default_factory=dict)
+
+
+class Ledger:
+    """The shares of all queries, whether they run or not. Belongs to one thread."""
+
+    def __init__(self, directory: str, number: int, tasks: int) -> None:
+        self._directory = os.path.join(directory, "ledger")
+        self.number = number
+        """Of the last micro-batch that is planned."""
+        self.tasks = tasks
+        """How many tasks share the labels: as at the first start."""
+        self.shares: dict[str, Share] = {}
+        self._next = 0
+
+    @classmethod
+    def open(cls, directory: str, committed: int, planned: int, tasks: int) -> Ledger:
+        """Go on behind micro-batch `committed`; `planned`: the last that Spark has planned.
+
+        `tasks`: of a new ledger. Raises CheckpointError.
+        """
+        ledger = cls(directory, planned, tasks)
+        os.makedirs(ledger._directory, exist_ok=True)
+        if committed or os.path.exists(ledger._path(0)):
+            ledger._load(ledger._read(committed))
+        # What lies beyond the last commit is planned again.
+        for number in ledger._numbers():
+            if number > committed:
+                os.unlink(ledger._path(number))
+        ledger._write(planned)
+        return ledger
+
+    def join(self, query_id: str, partitions: int, offsets: Callable[[], Offsets]) -> Share:
+        """The share of a query; a new one begins at the offsets that are then asked for.
+
+        Raises CheckpointError, and what `offsets` raises.
+        """
+        found = self.shares.get(query_id)
+        if found is not None and not found.is_left:
+            return found
+        made = Share(self._free_number(), partitions, offsets())
+        _put(self.shares, query_id, made)
+        self._write_all()
+        return made
+
+    def leave(self, query_id: str) -> None:
+        """Have a query's state deleted by the next micro-batch."""
+        found = self.shares.get(query_id)
+        if found is not None:
+            found.is_left = True
+            self._write_all()
+
+    @property
+    def left(self) -> list[Share]:
+        """The shares whose state is to be deleted."""
+        return [share for share in self.shares.values() if share.is_left]
+
+    def plan(self, reached: Mapping[str, Read]) -> int:
+        """Write down the next micro-batch, by query where its offsets end; returns its number.
+
+        It also deletes what is left.
+        """
+        for query_id, read in reached.items():
+            self._advance(self.shares[query_id], read)
+        self.shares = {name: share for name, share in self.shares.items() if not share.is_left}
+        self.number += 1
+        self._write(self.number)
+        for number in self._numbers():
+            if number <= self.number - _KEPT:
+                os.unlink(self._path(number))
+        return self.number
+
+    def identify(self, query_id: str, topic_ids: Mapping[str, str]) -> list[str]:
+        """Take note of a query's topics, and return those that were created again meanwhile: they
+        are read from their beginning. Written with the next plan."""
+        share = self.shares[query_id]
+        again = [
+            topic
+            for topic, topic_id in topic_ids.items()
+            if share.topic_ids.get(topic, topic_id) != topic_id
+        ]
+        for topic in again:
+            share.offsets[topic] = dict.fromkeys(share.offsets.get(topic, {}), 0)
+        share.topic_ids.update(topic_ids)
+        return again
+
+    def take_back(self, back: Mapping[str, Read]) -> None:
+        """Have queries read from these offsets again: their part of the last micro-batch failed."""
+        for query_id, read in back.items():
+            share = self.shares.get(query_id)
+            if share is not None:
+                self._advance(share, read)
+        self._write(self.number)
+
+    def extend(self, query_id: str, topic: str, partitions: Iterable[int]) -> None:
+        """Read new partitions of a topic from their beginning; written with the next plan."""
+        self._advance(self.shares[query_id], {(topic, partition): 0 for partition in partitions})
+
+    @staticmethod
+    def _advance(share: Share, read: Read) -> None:
+        for (topic, partition), offset in read.items():
+            share.offsets.setdefault(topic, {})[partition] = offset
+
+    def _free_number(self) -> int:
+        taken = {share.number for share in self.shares.values()}
+        for _ in range(MEMBERS_MAX):
+            number, self._next = self._next, (self._next + 1) % MEMBERS_MAX
+            if number not in taken:
+                return number
+        raise CheckpointError(f"{MEMBERS_MAX} queries share this server's stream: no room for more")
+
+    # --- files -------------------------------------------------------------------------------
+
+    def _path(self, number: int) -> str:
+        return os.path.join(self._directory, str(number))
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(name) for name in os.listdir(self._directory) if name.isdigit())
+
+    def _read(self, number: int) -> dict[str, Any]:
+        path = self._path(number)
+        try:
+            with open(path, encoding="utf-8") as file:
+                found = json.load(file)
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"cannot read {path}: {error}") from error
+        if not isinstance(found, dict) or found.get("version") != _VERSION:
+            raise CheckpointError(f"{path} is of another version of this program")
+        return found
+
+    def _load(self, found: dict[str, Any]) -> None:
+        self.tasks, self._next = found["tasks"], found["next"]
+        for query_id, one in found["shares"].items():
+            offsets = {
+                topic: {int(partition): offset for partition, offset in ends.items()}
+                for topic, ends in one["offsets"].items()
+            }
+            share = Share(
+                one["number"], one["partitions"], offsets, one["is_left"], one["topic_ids"]
+            )
+            self.shares[query_id] = share
+
+    def _write(self, number: int, shares: Mapping[str, Share] | None = None) -> None:
+        path = self._path(number)
+        given = self.shares if shares is None else shares
+        data = {
+            "version": _VERSION,
+            "tasks": self.tasks,
+            "next": self._next,
+            "shares": {name: vars(share) for name, share in given.items()},
+        }
+        with open(f"{path}.partial", "w", encoding="utf-8") as file:
+            json.dump(data, file)
+        os.replace(f"{path}.partial", path)
+
+    def _write_all(self) -> None:
+        """Write who is a member to each file, with the offsets of its number."""
+        for number in self._numbers():
+            if number == self.number:
+                continue
+            with suppress(CheckpointError):
+                before = Ledger(os.path.dirname(self._directory), number, self.tasks)
+                before._load(self._read(number))
+                shares = dict(before.shares)
+                for name, share in self.shares.items():
+                    earlier = shares.get(name)
+                    if earlier is not None and earlier.number == share.number:
+                        earlier.is_left = share.is_left
+                    else:
+                        _put(shares, name, share)
+                self._write(number, shares)
+        self._write(self.number)
+
+
+def _put(shares: dict[str, Share], name: str, share: Share) -> None:
+    """Add a share; one that had the name is left, and its state not yet deleted."""
+    before = shares.pop(name, None)
+    if before is not None:
+        before.is_left = True
+        shares[f"{name}\x00{before.number}"] = before
+    shares[name] = share

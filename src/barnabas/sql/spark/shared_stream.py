@@ -1,0 +1,606 @@
+"""One stream of Spark's that runs the micro-batches of many queries.
+
+What a micro-batch costs Spark's driver, it costs once for all of them. The server plans them: a
+thread asks for the ends of all topics, and gives each query the offsets that it has not read.
+
+    ends of topics ─▶ ledger ─▶ ranges of offsets ─▶ shuffle by label ─▶ operator ─▶ reports
+                                                                         (reads, runs, writes)
+
+A label is of a partition of one query. Its worker fetches the records, runs all stages and writes
+the results; Spark keeps the state by label. So queries come and go between two micro-batches, while
+the stream runs. One that fails is left out from then on, and reads on from where it was when it is
+started again. Where Spark itself fails, or a worker process dies, all queries stop, and start again
+from the last micro-batch that was committed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import queue
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec, TopicDescription
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from barnabas.kafka.admin import Admin, Listed
+from barnabas.spark.interruption import interruptible
+from barnabas.spark.pushed_rows import (
+    PushedRow,
+    PushedRows,
+    batch_number,
+    committed_number,
+    planned_number,
+)
+from barnabas.spark.session import cores_of
+from barnabas.spark.small_batches import collect_binary
+from barnabas.spark.supervision import QueryState, SupervisedStream
+from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.spark.checkpoint import CheckpointError
+from barnabas.sql.spark.hosted import HostedPlan
+from barnabas.sql.spark.hosting import Hosting, RangeReading
+from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.sql.spark.parcels import Left, Notes, Range, Report, decode_parcel, encode_parcel
+from barnabas.sql.spark.placement import (
+    AddedPartitionsError,
+    MissingTopicError,
+    partition_counts,
+)
+from barnabas.sql.spark.processor import SharedProcessor
+from barnabas.sql.spark.query import configure_session
+from barnabas.sql.spark.reading import why_spark_reads
+from barnabas.sql.spark.shared_ledger import Ledger, Offsets, Share
+from barnabas.sql.spark.topology import MEMBER_PARTITIONS_MAX, Place, member_labels, member_of
+from barnabas.sql.spark.worker import PARCEL_COLUMN, SCHEMA
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+DIRECTORY: Final = "shared-stream"
+"""Of the checkpoint, among those of queries."""
+_NAME: Final = "shared stream"
+_REFUSALS: Final = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError._UNKNOWN_TOPIC,
+)
+"""They are of one topic, and its queries fail of them."""
+_LOOK_SECONDS: Final = 0.5
+"""Between looks at a stream whose micro-batch runs."""
+_COUNTS_EVERY: Final = 50
+"""So many looks for records to one for partitions that topics have got."""
+_RECORDS_MAX: Final = 50_000
+"""Of a topic and query in a micro-batch: one that catches up must not hold up the others."""
+
+
+class SharedQueryError(Exception):
+    """A query's part of a micro-batch failed; the text is the traceback."""
+
+
+class Reader(Protocol):
+    """A query that takes part; its methods are called by the stream's threads."""
+
+    def took(self, batch_id: int, notes: Notes) -> None:
+        """One of its partitions has done its part of a micro-batch."""
+        ...
+
+    def failed(self, error: BaseException) -> None:
+        """It is left out from now on."""
+        ...
+
+
+@dataclass
+class Participant:
+    """A query as it runs in the stream. `parcel`: what workers are told of it.
+
+    `places`: the inputs of its stages that read topics. `partitions`: of its state; `counts`: of
+    its topics. `state_topics`: those whose keys have their state where they are.
+    """
+
+    query_id: str
+    reader: Reader
+    parcel: bytes
+    places: Mapping[Place, str]
+    sink: str
+    partitions: int
+    counts: dict[str, int]
+    state_topics: Mapping[str, int]
+    reads_from_start: bool
+    ends: dict[tuple[str, int], int] = field(default_factory=dict)
+    """The ends of its topics' partitions, as last heard of."""
+
+
+@dataclass
+class _Batch:
+    number: int
+    share_numbers: Mapping[int, Participant]
+    began: Mapping[str, dict[tuple[int, str, int], int]]
+    """By query and label's partition, topic and partition: where its reading began."""
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+class SharedStream:
+    """`options`: those of the server. `session` gives a session that runs. Any thread may call."""
+
+    def __init__(self, options: SparkQueryOptions, session: Callable[[], SparkSession]) -> None:
+        self._options = options
+        self._session = session
+        self.checkpoint = os.path.join(options.checkpoints, DIRECTORY)
+        self.life = SupervisedStream(_NAME, self._begin)
+        self._source: PushedRows | None = None
+        self._ledger: Ledger | None = None
+        self._participants: dict[str, Participant] = {}
+        self._requests: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = (
+            queue.SimpleQueue()
+        )
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._batch: _Batch | None = None
+        self._lock: int | None = None
+        """The file that other servers find locked."""
+        self._looks = 0
+        self._is_waiting = False
+        """True while the cluster does not answer."""
+        servers = {"bootstrap.servers": options.bootstrap_servers}
+        self._admin = Admin({**options.clients, **servers})
+        self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
+        self._is_started = False
+        self._starting = threading.Lock()
+
+    # --- members -----------------------------------------------------------------------------
+
+    def join(self, participant: Participant) -> None:
+        """Have a query take part from the next micro-batch on, from where it was.
+
+        Raises CheckpointError, KafkaException, and what the start of a stream raises.
+        """
+        self._ask(lambda: self._join(participant))
+
+    def leave(self, query_id: str) -> None:
+        """Leave a query out; once this returns, no worker runs it."""
+        self._ask(lambda: self._participants.pop(query_id, None))
+
+    def forget(self, query_id: str) -> None:
+        """Leave a query out for good: its state is deleted, too. Raises CheckpointError."""
+        self._ask(lambda: self._forget(query_id))
+
+    def knows(self, query_id: str) -> bool:
+        """Return whether the stream has state and offsets of a query. Raises CheckpointError."""
+        if not os.path.exists(self.checkpoint):
+            return False
+        return self._ask(lambda: self._share(query_id)) is not None
+
+    def explain(self) -> str:
+        """Spark's physical plan of the last micro-batch; empty before the first."""
+        stream = self.life.stream
+        execution = None if stream is None else stream._jsq.streamingQuery().lastExecution()
+        if execution is None:
+            return ""
+        java: Any = self._session().sparkContext._jvm
+        return str(java.PythonSQLUtils.explainString(execution, "formatted"))
+
+    def offsets_of(self, query_id: str) -> Offsets:
+        """Where a query reads on, by topic and partition; empty if it never took part."""
+        ledger = self._ledger
+        share = None if ledger is None else ledger.shares.get(query_id)
+        if share is None or share.is_left:
+            return {}
+        return {topic: dict(ends) for topic, ends in share.offsets.items()}
+
+    def close(self) -> None:
+        """End; a micro-batch that runs is planned again by the next start."""
+        self._closing.set()
+        self._wake.set()
+        self.life.stop()
+        if self._is_started:
+            self._thread.join()
+        self._admin.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _ask(self, request: Callable[[], T]) -> T:
+        """Run it between two micro-batches."""
+        with self._starting:
+            if not self._is_started:
+                self._thread.start()
+                self._is_started = True
+        answer: Future[T] = Future()
+        self._requests.put((request, answer))
+        self._wake.set()
+        if self._closing.is_set():
+            self._thread.join()
+            self._answer()
+        return answer.result()
+
+    def _join(self, participant: Participant) -> None:
+        self._start()
+        assert self._ledger is not None
+        topics = participant.counts
+        described = self._admin.describe(topics)
+        share = self._ledger.join(
+            participant.query_id,
+            participant.partitions,
+            lambda: self._first_offsets(topics, participant.reads_from_start),
+        )
+        for topic, count in topics.items():
+            known = share.offsets.get(topic, {})
+            added = [one for one in range(count) if one not in known]
+            self._ledger.extend(participant.query_id, topic, added)
+        self._identify(participant.query_id, described)
+        self._participants[participant.query_id] = participant
+
+    def _forget(self, query_id: str) -> None:
+        self._participants.pop(query_id, None)
+        if os.path.exists(self.checkpoint) and self._share(query_id) is not None:
+            assert self._ledger is not None
+            self._ledger.leave(query_id)
+
+    def _share(self, query_id: str) -> Share | None:
+        if self._ledger is None:
+            self._ledger = self._open_ledger(0)
+        share = self._ledger.shares.get(query_id)
+        return None if share is None or share.is_left else share
+
+    def _first_offsets(self, counts: Mapping[str, int], reads_from_start: bool) -> Offsets:
+        spec = OffsetSpec.earliest() if reads_from_start else OffsetSpec.latest()
+        found: Offsets = {topic: {} for topic in counts}
+        for (topic, partition), offset in self._listed(counts, spec).items():
+            found[topic][partition] = offset
+        return found
+
+    # --- Spark's stream ----------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """Raises CheckpointError, and what Spark raises."""
+        if self.life.state is QueryState.ERROR:
+            self.life.stop()
+        if self.life.state is QueryState.PAUSED:
+            self.life.start()
+
+    def _begin(self) -> StreamingQuery:
+        spark = self._session().newSession()
+        cores = cores_of(str(spark.sparkContext.master))
+        ledger = self._open_ledger(cores or spark.sparkContext.defaultParallelism)
+        self._ledger = ledger
+        configure_session(spark, ledger.tasks)
+        self._source = source = PushedRows(spark, ledger.number)
+        options = self._options
+        clients = tuple(sorted(options.clients.items()))
+        common = Hosting(
+            *("", "", 1, 1),
+            registry_user_info=options.registry_user_info,
+            registry_tls=options.registry_tls,
+            clients=clients,
+        )
+        reading = RangeReading(options.bootstrap_servers, clients)
+        return (
+            source.frame.groupBy("label")
+            .transformWithStateInPandas(SharedProcessor(common, reading), SCHEMA, "Append", "None")
+            .writeStream.queryName(_NAME)
+            .foreachBatch(interruptible(self._write))
+            .outputMode("append")
+            .option("checkpointLocation", self.checkpoint)
+            .trigger(processingTime="0 seconds")
+            .start()
+        )
+
+    def _open_ledger(self, tasks: int) -> Ledger:
+        if self._lock is None:
+            self._lock = _locked(self.checkpoint)
+        committed = committed_number(self.checkpoint)
+        return Ledger.open(self.checkpoint, committed, planned_number(self.checkpoint), tasks)
+
+    def _write(self, rows: DataFrame, batch_id: int) -> None:
+        reports: list[Report] = []
+        for data in collect_binary(rows, PARCEL_COLUMN):
+            report = decode_parcel(data)
+            assert isinstance(report, Report)
+            reports.append(report)
+        batch = self._batch
+        # One that Spark had planned before its start has no rows.
+        if batch is None or batch_number(self.checkpoint, batch_id) != batch.number:
+            return
+        self._take(batch, batch_id, reports)
+        batch.done.set()
+
+    def _take(self, batch: _Batch, batch_id: int, reports: Sequence[Report]) -> None:
+        """Hand out the reports; what failed is read again."""
+        assert self._ledger is not None
+        back: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
+        failures: dict[str, str] = {}
+        for report in reports:
+            number, label_partition = member_of(report.label)
+            participant = batch.share_numbers[number]
+            if report.failure is None:
+                participant.reader.took(batch_id, report.notes)
+                continue
+            query_id = participant.query_id
+            failures.setdefault(query_id, report.failure)
+            for (of, topic, partition), offset in batch.began[query_id].items():
+                if of == label_partition:
+                    back[query_id][topic, partition] = offset
+        if not back:
+            return
+        self._ledger.take_back(back)
+        for query_id, text in failures.items():
+            self._fail(query_id, SharedQueryError(text))
+
+    def _fail(self, query_id: str, error: BaseException) -> None:
+        participant = self._participants.pop(query_id, None)
+        if participant is not None:
+            participant.reader.failed(error)
+
+    # --- micro-batches -----------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            self._answer()
+            try:
+                has_run = self._step()
+            except KafkaException as error:
+                if not self._is_waiting:
+                    _log.warning("%s: no micro-batch until the cluster answers: %s", _NAME, error)
+                self._is_waiting = True
+                has_run = False
+            except Exception as error:  # noqa: BLE001  all its queries stop of it, and say so
+                self._fail_all(error)
+                has_run = False
+            if not has_run:
+                self._wake.wait(self._options.trigger_ms / 1000 if self._participants else None)
+                self._wake.clear()
+        self._answer()
+
+    def _answer(self) -> None:
+        while True:
+            try:
+                request, answer = self._requests.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                answer.set_result(request())
+            except Exception as error:  # noqa: BLE001  it is the answer
+                answer.set_exception(error)
+
+    def _step(self) -> bool:
+        """Run a micro-batch if there is something to read; returns whether one ran."""
+        ledger = self._ledger
+        if ledger is None:
+            return False
+        if self.life.state is not QueryState.RUNNING:
+            if self._participants and not self._closing.is_set():
+                self._fail_all(self.life.last_failure or RuntimeError(f"the {_NAME} has ended"))
+            return False
+        self._look_at_partitions()
+        topics: dict[str, int] = {}
+        for participant in self._participants.values():
+            for topic, count in participant.counts.items():
+                topics[topic] = max(count, topics.get(topic, 0))
+        ends = self._ends(topics)
+        self._is_waiting = False
+        rows: list[PushedRow] = []
+        reached: dict[str, dict[tuple[str, int], int]] = {}
+        began: dict[str, dict[tuple[int, str, int], int]] = {}
+        for participant in self._participants.values():
+            share = ledger.shares[participant.query_id]
+            self._note_ends(participant, ends)
+            ranges = list(_ranges(participant, share, ends))
+            if not ranges:
+                continue
+            rows += _rows(participant, share, ranges, ledger.tasks)
+            read = reached.setdefault(participant.query_id, {})
+            starts = began.setdefault(participant.query_id, {})
+            for one in ranges:
+                read[one.topic, one.partition] = one.until
+                at = one.partition % participant.partitions, one.topic, one.partition
+                starts[at] = one.first
+        for share in ledger.left:
+            labels = member_labels(share.number, share.partitions, ledger.tasks)
+            rows += [(label, encode_parcel(Left())) for label in labels]
+        if not rows:
+            return False
+        members = {
+            ledger.shares[query_id].number: self._participants[query_id] for query_id in reached
+        }
+        self._run_batch(_Batch(ledger.plan(reached), members, began), rows)
+        return True
+
+    def _run_batch(self, batch: _Batch, rows: Sequence[PushedRow]) -> None:
+        assert self._source is not None
+        self._batch = batch
+        try:
+            self._source.offer(batch.number, rows)
+            while not batch.done.wait(_LOOK_SECONDS):
+                if self.life.state is not QueryState.RUNNING:
+                    return
+        finally:
+            self._batch = None
+
+    def _fail_all(self, error: BaseException) -> None:
+        for query_id in list(self._participants):
+            self._fail(query_id, error)
+
+    # --- topics ------------------------------------------------------------------------------
+
+    def _listed(
+        self, counts: Mapping[str, int], spec: OffsetSpec, *, of: str | None = None
+    ) -> Listed:
+        asked = {
+            TopicPartition(topic, partition): spec
+            for topic, count in counts.items()
+            if of is None or topic == of
+            for partition in range(count)
+        }
+        if not asked:
+            return {}
+        return self._admin.offsets(asked, isolation=IsolationLevel.READ_UNCOMMITTED)
+
+    def _ends(self, counts: Mapping[str, int]) -> Listed:
+        """The ends of partitions; queries of a topic that is gone, or refused, fail.
+
+        Raises KafkaException.
+        """
+        try:
+            return self._listed(counts, OffsetSpec.latest())
+        except KafkaException as error:
+            if error.args[0].code() not in _REFUSALS:
+                raise
+        found: Listed = {}
+        for topic in counts:
+            try:
+                found |= self._listed(counts, OffsetSpec.latest(), of=topic)
+            except KafkaException as error:
+                if error.args[0].code() not in _REFUSALS:
+                    raise
+                for participant in list(self._participants.values()):
+                    if topic in participant.counts:
+                        self._fail(participant.query_id, error)
+        return found
+
+    def _look_at_partitions(self) -> None:
+        """Find topics that are gone or have got partitions. Raises KafkaException."""
+        self._looks += 1
+        if self._looks % _COUNTS_EVERY or not self._participants:
+            return
+        assert self._ledger is not None
+        participants = list(self._participants.values())
+        described = self._admin.describe(
+            {topic for of in participants for topic in (*of.counts, of.sink)}
+        )
+        counts = {topic: len(of.partitions) for topic, of in described.items()}
+        for participant in participants:
+            query_id = participant.query_id
+            gone = [one for one in (*participant.counts, participant.sink) if one not in counts]
+            if gone:
+                text = f"Topic {gone[0]} of query {query_id} is missing"
+                self._fail(query_id, MissingTopicError(text))
+                continue
+            grown = {
+                topic: counts[topic]
+                for topic, count in participant.counts.items()
+                if counts[topic] > count
+            }
+            moved = sorted(grown.keys() & participant.state_topics.keys())
+            if moved:
+                # Its keys may be elsewhere now; the next start checks that.
+                error = AddedPartitionsError(moved[0], participant.state_topics[moved[0]])
+                self._fail(query_id, error)
+                continue
+            for topic, count in grown.items():
+                added = range(participant.counts[topic], count)
+                self._ledger.extend(query_id, topic, added)
+            participant.counts.update(grown)
+            self._identify(query_id, {topic: described[topic] for topic in participant.counts})
+
+    def _identify(self, query_id: str, described: Mapping[str, TopicDescription]) -> None:
+        """Have topics that were deleted and created again read from their beginning."""
+        assert self._ledger is not None
+        # Brokers of versions before 2.8 give no ids.
+        ids = {topic: str(of.topic_id) for topic, of in described.items() if of.topic_id}
+        for topic in self._ledger.identify(query_id, ids):
+            _log.warning("%s reads %s from its beginning: it was created again", query_id, topic)
+
+    @staticmethod
+    def _note_ends(participant: Participant, ends: Listed) -> None:
+        for place, end in ends.items():
+            if place[0] in participant.counts:
+                participant.ends[place] = end
+
+
+def _locked(directory: str) -> int:
+    """Keep other servers of the service from a checkpoint. Raises CheckpointError."""
+    os.makedirs(directory, exist_ok=True)
+    file = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(file)
+        raise CheckpointError(
+            f"{directory} is in use by another server: queries that share micro-batches cannot "
+            "move between servers"
+        ) from error
+    return file
+
+
+def why_alone(
+    plan: QueryPlan,
+    options: SparkQueryOptions,
+    stream: SharedStream,
+    spark: SparkSession | None,
+) -> str:
+    """Why a query has a stream of its own; empty if it shares one.
+
+    One that has begun in either stays there.
+    """
+    if stream.knows(plan.query_id):
+        return ""
+    if os.path.exists(os.path.join(options.checkpoint_of(plan.query_id), "offsets")):
+        return "it has begun so"
+    if not options.is_shared:
+        return "ksql.runtime.feature.shared.enabled is not set"
+    if options.guarantee is not Guarantee.AT_LEAST_ONCE:
+        return "its guarantee is exactly once"
+    if options.tasks_max is not None or options.partitions is not None:
+        return "the number of its tasks is set"
+    reason = why_spark_reads(options, spark)
+    if reason:
+        return f"Spark's source reads its topics: {reason}"
+    draft = HostedPlan.draft(plan, options.extension_directory)
+    try:
+        counts = partition_counts(options)
+    except KafkaException as error:
+        return f"its topics are not known: {error.args[0].str()}"
+    partitions = {counts.get(topic, 1) for topic in draft.topology.topics.values()}
+    hosting = replace(
+        draft.hosting, partitions=max(partitions), is_copartitioned=len(partitions) == 1
+    )
+    return _why_several_operators(draft.spread(hosting))
+
+
+def _why_several_operators(hosted: HostedPlan) -> str:
+    topology = hosted.topology
+    if topology.partitions > MEMBER_PARTITIONS_MAX:
+        return "its topics have too many partitions"
+    for stage, _ in topology.topics:
+        members = topology.entries.get(stage)
+        if members is not None and topology.next_operator(members, hosted.stages) is None:
+            continue
+        if len(topology.operators) > 1 or hosted.takes_ranges(stage) is None:
+            return "its records move to the partitions of other keys"
+    return ""
+
+
+def _ranges(participant: Participant, share: Share, ends: Listed) -> Iterator[Range]:
+    """What a query has not read, no more than it may in one micro-batch."""
+    for (stage, place), topic in sorted(participant.places.items()):
+        offsets = share.offsets[topic]
+        behind: dict[int, tuple[int, int]] = {}
+        for partition, first in sorted(offsets.items()):
+            end = ends.get((topic, partition), first)
+            if first < end:
+                behind[partition] = first, end
+        for partition, (first, end) in behind.items():
+            until = min(end, first + max(1, _RECORDS_MAX // len(behind)))
+            yield Range(stage, place, topic, partition, first, until)
+
+
+def _rows(
+    participant: Participant, share: Share, ranges: Sequence[Range], tasks: int
+) -> list[PushedRow]:
+    labels = member_labels(share.number, participant.partitions, tasks)
+    rows: list[PushedRow] = []
+    told: set[int] = set()
+    for one in ranges:
+        label = labels[one.partition % participant.partitions]
+        if label not in told:
+            told.add(label)
+            rows.append((label, participant.parcel))
+        rows.append((label, encode_parcel(one)))
+    return rows

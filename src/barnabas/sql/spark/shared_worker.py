@@ -1,0 +1,135 @@
+"""What a Spark worker runs of a shared stream: one label of one of its queries.
+
+A query that fails must not stop the others. What it fails of is caught and reported, as long as
+it has put nothing into Spark's state: the micro-batch ends without it, and its records are read
+again. Its results up to there may be written twice, as `at_least_once` allows.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from barnabas.sql.spark.hosted import HostedPlan, Placed, forgotten_on_failure
+from barnabas.sql.spark.hosting import Hosting, RangeReading
+from barnabas.sql.spark.parcels import (
+    Incoming,
+    Left,
+    Member,
+    Notes,
+    Parcel,
+    Range,
+    Raw,
+    Report,
+    decode_parcel,
+    encode_parcel,
+)
+from barnabas.sql.spark.reading import read_range
+from barnabas.sql.spark.state import MapStatePages, PartitionState, partition_state
+from barnabas.sql.spark.topology import member_of
+from barnabas.sql.spark.worker import sent
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]  # comes without types
+
+_SECRETS = ("ksql.streams.", "ksql.schema.registry.")
+"""Settings of clients, which no stage of a plan reads."""
+
+
+def member_parcel(hosting: Hosting) -> bytes:
+    """The parcel that tells workers of a member: it passes through files of Spark's."""
+    properties = tuple(
+        (name, value) for name, value in hosting.properties if not name.startswith(_SECRETS)
+    )
+    public = replace(
+        hosting,
+        properties=properties,
+        registry_user_info=None,
+        registry_tls=None,
+        clients=(),
+    )
+    return encode_parcel(Member(pickle.dumps(public)))
+
+
+def _hosting_of(member: Member, common: Hosting) -> Hosting:
+    found: Hosting = pickle.loads(member.hosting)
+    return replace(
+        found,
+        registry_user_info=common.registry_user_info,
+        registry_tls=common.registry_tls,
+        clients=common.clients,
+    )
+
+
+def run_member(
+    common: Hosting, reading: RangeReading, state: Any, label: int, rows: Iterator[pd.DataFrame]
+) -> pd.DataFrame:
+    """Run the parcels of one label; `state` is Spark's map of its pages."""
+    import pandas as pd  # here, as the module is read where pandas is not
+
+    parcels = [decode_parcel(bytes(data)) for frame in rows for data in frame["parcel"].to_numpy()]
+    member = next((one for one in parcels if isinstance(one, Member)), None)
+    if member is None:
+        assert all(isinstance(one, Left) for one in parcels), "only what is left has no member"
+        state.clear()
+        return pd.DataFrame({"label": pd.Series([], dtype="int32"), "parcel": []})
+    report = _run(_hosting_of(member, common), reading, MapStatePages(state), label, parcels)
+    return pd.DataFrame(
+        {"label": pd.Series([label], dtype="int32"), "parcel": [encode_parcel(report)]}
+    )
+
+
+def _run(
+    hosting: Hosting,
+    reading: RangeReading,
+    pages: MapStatePages,
+    label: int,
+    parcels: Sequence[Parcel],
+) -> Report:
+    began = time.perf_counter()
+    _, partition = member_of(label)
+    state = partition_state(f"{hosting.state_name}/0", partition, PartitionState)
+    try:
+        with forgotten_on_failure(hosting) as plan:
+            written = _processed(plan, reading, state, pages, partition, parcels)
+            notes = plan.take_notes()
+    except Exception:  # noqa: BLE001  it is reported, and the query stops of it
+        return Report(label, Notes(), traceback.format_exc())
+    if plan.topology.operators:
+        state.flush()
+    notes.written = written
+    notes.calls = pages.calls
+    notes.seconds = time.perf_counter() - began
+    return Report(label, notes, None)
+
+
+def _processed(
+    plan: HostedPlan,
+    reading: RangeReading,
+    state: PartitionState,
+    pages: MapStatePages,
+    partition: int,
+    parcels: Sequence[Parcel],
+) -> int:
+    """Run all stages, write the results, and return how many; puts nothing into `pages`."""
+    placed: list[Placed] = []
+    for parcel in parcels:
+        if isinstance(parcel, Range):
+            of = parcel
+            for records in read_range(reading, of.topic, of.partition, of.first, of.until):
+                placed += plan.from_source(Raw(of.stage, of.place, records))
+        elif isinstance(parcel, Raw):
+            placed += plan.from_source(parcel)
+    made = [one for one in placed if one[1] is None]
+    if plan.topology.operators:
+        incoming = [
+            one for _, number, one in placed if number is not None and isinstance(one, Incoming)
+        ]
+        state.attach(pages)
+        made += plan.run_operator(0, partition, incoming, state.open)
+    _, written = sent(plan, made)
+    return written

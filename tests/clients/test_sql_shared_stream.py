@@ -1,0 +1,347 @@
+"""SQL queries that share one stream of Spark's, over a real broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from client_matrix import KEPT
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewPartitions, NewTopic, OffsetSpec
+from pyspark.sql import SparkSession
+
+from barnabas.app.testing import Kafka
+from barnabas.spark.supervision import QueryState
+from barnabas.sql.engine.queries import PersistentQuery
+from barnabas.sql.engine.shared_runner import SharedHosted
+from barnabas.sql.engine.spark_runner import SparkHosted, SparkQueryRunner
+from barnabas.sql.functions.built_in import functions
+from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.runtime.compiler import PlanCompiler
+from barnabas.sql.runtime.driver import Driver
+from barnabas.sql.runtime.topics import TopicRecord
+from barnabas.sql.spark.checkpoint import CheckpointError
+from barnabas.sql.spark.options import SparkQueryOptions
+from barnabas.sql.spark.placement import place_plan
+from barnabas.sql.spark.shared_worker import member_parcel
+from support.node_process import wait_until
+from support.spark import shared_session
+from support.sql_queries import plans_of
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:unclosed <socket:ResourceWarning", "ignore::DeprecationWarning"
+)
+
+SOURCES = """
+CREATE STREAM s (k STRING KEY, v INT, site STRING) WITH (kafka_topic='{s}', value_format='JSON');
+CREATE TABLE t (k STRING PRIMARY KEY, name STRING) WITH (kafka_topic='{t}', value_format='JSON');
+"""
+FILTER = "CREATE STREAM q AS SELECT k, v FROM s WHERE v > 3;"
+COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s GROUP BY k;"
+JOIN = "CREATE STREAM q AS SELECT s.k, s.v, t.name FROM s JOIN t ON s.k = t.k;"
+MOVES = "CREATE TABLE q AS SELECT site, COUNT(*) AS n FROM s GROUP BY site;"
+PARTITIONS = 3
+START_MS = 1_700_000_000_000
+Last = dict[bytes, tuple[bytes | None, int]]
+
+
+@pytest.fixture(scope="module")
+def spark() -> SparkSession:
+    return shared_session()
+
+
+class World:
+    """Topics of one test, a runner, and what the driver makes of the same records."""
+
+    def __init__(self, kafka: Kafka, spark: SparkSession, directory: Path) -> None:
+        self.kafka, self.spark, self.directory = kafka, spark, directory
+        self.names = {name: kafka.topic(name, PARTITIONS, KEPT) for name in ("s", "t")}
+        self.sent: list[tuple[str, TopicRecord]] = []
+        self.notes: list[Any] = []
+        self.all_asked: dict[str, PersistentQuery] = {}
+        self.runner = self.new_runner()
+
+    def new_runner(self, **options: Any) -> SparkQueryRunner:
+        return SparkQueryRunner(
+            SparkQueryOptions(
+                self.kafka.bootstrap_servers,
+                str(self.directory),
+                **{"is_shared": True, **options},
+            ),
+            lambda: self.spark,
+            note=lambda query_id, entry: self.notes.append((query_id, entry)),
+        )
+
+    def asked(self, statement: str, reset: str = "earliest", **settings: Any) -> PersistentQuery:
+        topics = dict.fromkeys(self.names.values(), PARTITIONS)
+        (plan,) = plans_of(SOURCES.format(**self.names) + statement, topics)
+        sink = self.kafka.topic("q", PARTITIONS, KEPT)
+        plan = replace(
+            plan,
+            query_id=self.kafka.name("query"),
+            step=replace(plan.step, topic=sink),  # type: ignore[type-var]
+        )
+        properties = {"ksql.streams.auto.offset.reset": reset, **settings}
+        asked = self.all_asked[plan.query_id] = PersistentQuery(plan, "", "group", properties)
+        return asked
+
+    def start(self, asked: PersistentQuery) -> SharedHosted:
+        hosted = self.runner.start(asked)
+        assert isinstance(hosted, SharedHosted)
+        return hosted
+
+    def send(self, first: int, count: int, name: str = "s") -> None:
+        """Records of 7 keys, which differ by their number."""
+        producer = self.kafka.producer()
+        for number in range(first, first + count):
+            value: Mapping[str, Any] = {"V": number % 10, "SITE": f"site{number % 4}"}
+            if name == "t":
+                value = {"NAME": f"n{number}"}
+            at_ms = START_MS + 100 * number
+            record = TopicRecord(f"k{number % 7}".encode(), json.dumps(value).encode(), at_ms)
+            self.sent.append((self.names[name], record))
+            producer.produce(self.names[name], record.value, record.key, timestamp=at_ms)
+        producer.flush()
+
+    def expected(self, plan: QueryPlan, skipped: int = 0) -> Last:
+        driver = Driver([plan], PlanCompiler(functions()))
+        for topic, record in self.sent[skipped:]:
+            driver.pipe(topic, TopicRecord(record.key, record.value, record.timestamp_ms))
+        return {r.key or b"": (r.value, r.timestamp_ms) for r in driver.topics[plan.step.topic]}
+
+    def expected_count(self, plan: QueryPlan) -> int:
+        driver = Driver([plan], PlanCompiler(functions()))
+        for topic, record in self.sent:
+            driver.pipe(topic, TopicRecord(record.key, record.value, record.timestamp_ms))
+        return len(driver.topics[plan.step.topic])
+
+    def results(self, plan: QueryPlan) -> list[Any]:
+        """All that the sink has now, in the order of each partition."""
+        topic = plan.step.topic
+        consumer = self.kafka.consumer(topic)
+        try:
+            found: list[Any] = []
+            while len(found) < sum(self.ends(topic)):
+                found += [m for m in consumer.consume(500, 1.0) if not m.error()]
+            return found
+        finally:
+            consumer.close()
+
+    def ends(self, topic: str) -> list[int]:
+        """Of each partition."""
+        asked = {TopicPartition(topic, one): OffsetSpec.latest() for one in range(PARTITIONS)}
+        listed = self.kafka.admin.list_offsets(asked)
+        return [listed[place].result().offset for place in asked]
+
+    def last(self, plan: QueryPlan) -> Last:
+        return {m.key() or b"": (m.value(), m.timestamp()[1]) for m in self.results(plan)}
+
+    def await_last(self, plan: QueryPlan, skipped: int = 0) -> None:
+        want = self.expected(plan, skipped)
+
+        def is_there() -> bool:
+            if self.last(plan) == want:
+                return True
+            for hosted in self.runner._running:
+                assert not hosted.is_of(self.all_asked[plan.query_id]) or not hosted.failures
+            return False
+
+        wait_until(is_there, "the results", 90)
+
+
+@pytest.fixture
+def world(kafka: Kafka, spark: SparkSession, tmp_path: Path) -> Iterator[World]:
+    made = World(kafka, spark, tmp_path)
+    yield made
+    made.runner.close()
+
+
+def test_queries_of_all_kinds_share_one_stream(world: World) -> None:
+    world.send(0, 5, "t")
+    world.send(5, 200)
+    asked = [world.asked(statement) for statement in (FILTER, COUNT, JOIN)]
+    hosted = [world.start(one) for one in asked]
+    for one in asked:
+        world.await_last(one.plan)
+    world.send(300, 200)
+    late = world.asked(COUNT)
+    hosted.append(world.start(late))
+    for one in (*asked, late):
+        world.await_last(one.plan)
+    assert [one.state for one in hosted] == [QueryState.RUNNING] * 4
+    # Each record once: what is written of a stream is exact, as nothing failed.
+    assert len(world.results(asked[0].plan)) == world.expected_count(asked[0].plan)
+    wait_until(lambda: hosted[0].figures["rows_in"] == 400, "the figures")
+    assert sum(batch.input_rows for batch in hosted[0].batches()) == 400
+    ends = [end for _, end in sorted(hosted[0].positions().values())]
+    assert ends == sorted(world.ends(world.names["s"]))
+    assert all(at == end for at, end in hosted[0].positions().values())
+    assert "Micro-batches that it shares" in world.runner.describe(late)
+    assert "transformWithState" in world.runner.describe(late)
+
+
+def test_a_query_that_moves_records_has_its_own_stream(world: World) -> None:
+    world.send(0, 50)
+    asked = world.asked(MOVES)
+    assert isinstance(world.runner.start(asked), SparkHosted)
+    world.await_last(asked.plan)
+    reason = "Micro-batches of its own: it has begun so"
+    assert reason in world.runner.describe(asked)
+    exactly = world.asked(COUNT, **{"ksql.streams.processing.guarantee": "exactly_once_v2"})
+    assert isinstance(world.runner.start(exactly), SparkHosted)
+
+
+def test_a_query_from_the_latest_offset_reads_on_where_it_was(world: World) -> None:
+    first = world.asked(COUNT)
+    world.send(0, 40)
+    world.start(first)
+    world.await_last(first.plan)
+    asked = world.asked(COUNT, "latest")
+    hosted = world.start(asked)
+    hosted.pause()
+    assert hosted.state is QueryState.PAUSED
+    world.send(40, 60)
+    world.await_last(first.plan)
+    assert world.last(asked.plan) == {}
+    hosted.resume()
+    world.await_last(asked.plan, skipped=40)
+
+
+def test_state_and_offsets_outlive_the_server(world: World) -> None:
+    counted, filtered = world.asked(COUNT), world.asked(FILTER)
+    world.send(0, 70)
+    for one in (counted, filtered):
+        world.start(one)
+        world.await_last(one.plan)
+    world.runner.close()
+    world.send(70, 70)
+    # As it has begun, whatever the setting is now.
+    world.runner = world.new_runner(is_shared=False)
+    world.start(counted)
+    world.await_last(counted.plan)
+    world.start(filtered)
+    world.await_last(filtered.plan)
+    assert len(world.results(filtered.plan)) == world.expected_count(filtered.plan)
+
+
+def test_one_server_at_a_time_has_the_stream(world: World) -> None:
+    asked = world.asked(FILTER)
+    world.start(asked)
+    second = world.new_runner()
+    try:
+        with pytest.raises(CheckpointError, match="in use by another server"):
+            second.start(asked)
+    finally:
+        second.close()
+
+
+def test_a_query_that_fails_leaves_the_others(world: World) -> None:
+    failing, counted = world.asked(JOIN), world.asked(COUNT)
+    world.send(0, 7, "t")
+    world.send(10, 40)
+    hosts = [world.start(one) for one in (failing, counted)]
+    for one in (failing, counted):
+        world.await_last(one.plan)
+    table = world.names["t"]
+    world.kafka.admin.delete_topics([table])[table].result()
+    wait_until(lambda: hosts[0].state is QueryState.ERROR, "the failure", 60)
+    assert hosts[0].failures[-1].type == "USER", hosts[0].failures
+    world.send(60, 40)
+    world.await_last(counted.plan)
+    assert hosts[1].state is QueryState.RUNNING
+    hosts[0].restart()
+    assert hosts[0].state is QueryState.ERROR
+    made = NewTopic(table, PARTITIONS, 1, config=KEPT)
+    wait_until(lambda: not failed(world.kafka.admin.create_topics([made])[table]), "the topic")
+    wait_until(lambda: (hosts[0].restart(), hosts[0].state)[1] is QueryState.RUNNING, "the start")
+    world.await_last(failing.plan)
+    # The new topic has fewer records than were read of the old one.
+    world.send(105, 3, "t")
+    wait_until(lambda: hosts[0].figures["rows_in"] == 7 + 80 + 3, "the new topic's records", 60)
+    world.send(110, 40)
+    world.await_last(failing.plan)
+
+
+def test_a_query_whose_code_fails_reads_its_records_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing, counted = world.asked(COUNT), world.asked(COUNT)
+    world.send(0, 40)
+    hosts = [world.start(one) for one in (failing, counted)]
+    for one in (failing, counted):
+        world.await_last(one.plan)
+    participant = world.runner._stream._participants[failing.query_id]
+    assert hosts[0].state is QueryState.RUNNING
+    broken = replace(place_plan(failing.plan, hosts[0]._options, None).hosted.hosting, plan="{}")
+    participant.parcel = member_parcel(broken)
+    world.send(40, 40)
+    world.await_last(counted.plan)
+    wait_until(lambda: hosts[0].state is QueryState.ERROR, "the failure", 90)
+    assert "Error" in hosts[0].failures[-1].message
+    hosts[0].restart()
+    world.await_last(failing.plan)
+    assert [one.state for one in hosts] == [QueryState.RUNNING] * 2
+
+
+def test_spark_s_failure_stops_all_until_they_start_again(world: World) -> None:
+    asked = [world.asked(COUNT), world.asked(FILTER)]
+    world.send(0, 40)
+    hosts = [world.start(one) for one in asked]
+    for one in asked:
+        world.await_last(one.plan)
+    stream = world.runner._stream.life.stream
+    assert stream is not None
+    stream.stop()
+    wait_until(lambda: {one.state for one in hosts} == {QueryState.ERROR}, "the failure")
+    world.send(40, 40)
+    for one in hosts:
+        one.restart()
+    for one in asked:
+        world.await_last(one.plan)
+
+
+def test_what_a_terminated_query_leaves_is_deleted(world: World) -> None:
+    asked, other = world.asked(COUNT), world.asked(FILTER)
+    world.send(0, 40)
+    hosts = [world.start(one) for one in (asked, other)]
+    for one in (asked, other):
+        world.await_last(one.plan)
+    pages = world.runner._stream.life.progress()["stateOperators"][0]["numRowsTotal"]
+    assert pages > 0
+    hosts[0].stop(forget=True)
+    assert not world.runner._stream.knows(asked.query_id)
+
+    def rows() -> int:
+        operators = world.runner._stream.life.progress()["stateOperators"]
+        return int(operators[0]["numRowsTotal"])
+
+    wait_until(lambda: rows() == 0, "the deletion of its state", 60)
+    again = world.start(asked)
+    want = world.expected(asked.plan)
+    wait_until(lambda: again.figures["rows_in"] == 40, "all records again", 60)
+    assert world.last(asked.plan) == want
+
+
+def test_partitions_that_a_topic_gets(world: World) -> None:
+    filtered, counted = world.asked(FILTER), world.asked(COUNT)
+    world.send(0, 40)
+    hosts = [world.start(one) for one in (filtered, counted)]
+    for one in (filtered, counted):
+        world.await_last(one.plan)
+    topic = world.names["s"]
+    world.kafka.admin.create_partitions([NewPartitions(topic, PARTITIONS + 1)])[topic].result()
+    world.send(40, 200)
+    world.await_last(filtered.plan)
+    wait_until(lambda: hosts[1].state is QueryState.ERROR, "the failure", 60)
+    assert "more than 3 partitions now" in hosts[1].failures[-1].message
+    hosts[1].restart()
+    assert "create the query again" in hosts[1].failures[-1].message
+    assert hosts[0].state is QueryState.RUNNING
+
+
+def failed(future: Any) -> bool:
+    return future.exception() is not None
