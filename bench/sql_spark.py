@@ -1,7 +1,7 @@
 """How long SQL queries on Spark take from a record to its result, and where the time goes.
 
     python -m bench.sql_spark [records per second] [keys] [seconds] [--queries n] [--exactly-once]
-                              [--setting key=value]… [--optimising]
+                              [--shared] [--setting key=value]… [--optimising]
 
 Windowed counts over a topic of two partitions. A node, a process that produces and consumes, and
 Spark share the machine. A record's result is there when a consumer of the results has a count that
@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,9 @@ from barnabas.spark.session import SessionOptions, start_session
 from barnabas.sql.analysis.analyse import analyse
 from barnabas.sql.analysis.commands import QueryCommand, apply
 from barnabas.sql.analysis.metastore import MetaStore
+from barnabas.sql.engine.queries import PersistentQuery
+from barnabas.sql.engine.shared_runner import SharedHosted
+from barnabas.sql.engine.spark_runner import SparkHosted, SparkQueryRunner
 from barnabas.sql.functions.built_in import functions
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
@@ -63,6 +68,7 @@ def main() -> None:
     parser.add_argument("--setting", action="append", default=[], help="key=value, of Spark")
     parser.add_argument("--optimising", action="store_true", help="both compilers of the JVM")
     parser.add_argument("--exactly-once", action="store_true")
+    parser.add_argument("--shared", action="store_true", help="one stream for all queries")
     parser.add_argument("--tasks", action="store_true", help="what Spark notes of its tasks")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
@@ -103,14 +109,23 @@ def _measure(
     options = SparkQueryOptions(
         servers, directory, auto_offset_reset="earliest", guarantee=guarantee
     )
-    queries = [SparkQuery(plan, options, spark) for plan in plans]
     load = [sys.executable, "-m", "bench.sql_load", servers, str(arguments.rate)]
     load += [str(arguments.keys), str(arguments.seconds), source, *sinks]
     gateway: Any = spark.sparkContext._gateway
+    runner = SparkQueryRunner(replace(options, is_shared=True), lambda: spark)
     with subprocess.Popen(load, stdout=subprocess.PIPE, text=True) as loading:
-        for query in queries:
-            query.start()
+        queries: list[SparkQuery] = []
+        shared: list[SparkHosted | SharedHosted] = []
+        if arguments.shared:
+            reset = {"ksql.streams.auto.offset.reset": "earliest"}
+            shared = [runner.start(PersistentQuery(plan, "", "bench", reset)) for plan in plans]
+            assert all(isinstance(one, SharedHosted) for one in shared)
+        else:
+            queries = [SparkQuery(plan, options, spark) for plan in plans]
+            for query in queries:
+                query.start()
         pids = {"node": server.pid, "load": loading.pid, "JVM": gateway.proc.pid}
+        pids["this process"] = os.getpid()
         before = {name: cpu_seconds(pid) for name, pid in pids.items()}
         assert loading.stdout is not None
         text = loading.stdout.readline()
@@ -118,9 +133,17 @@ def _measure(
     _report(json.loads(text), arguments.seconds)
     cores = ", ".join(f"{name} {used[name] / arguments.seconds:.2f}" for name in pids)
     sys.stdout.write(f"cores used: {cores}\n")
+    for one in shared:
+        took = [batch.phases_ms for batch in one.batches() or ()]
+        count = one.figures["batches"]
+        sys.stdout.write(f"{count:.0f} micro-batches of all queries\n")
+        _print_medians("micro-batch", took)
+    runner.close()
     for query in queries:
         stream = query.life.stream
         assert stream is not None
+        for failure in query.status().errors:
+            sys.stdout.write(f"failed: {failure.message}\n")
         progress = [p for p in recent_progress(stream) if p["numInputRows"]]
         figures = query.figures
         query.stop()
@@ -203,7 +226,7 @@ def _task_ms(event: dict[str, Any]) -> dict[str, float]:
     return found
 
 
-def _print_medians(name: str, rows: Sequence[dict[str, float]]) -> None:
+def _print_medians(name: str, rows: Sequence[Mapping[str, float]]) -> None:
     names = dict.fromkeys(key for row in rows for key in row)
     parts = (f"{key} {statistics.median(row.get(key, 0) for row in rows):.0f}" for key in names)
     sys.stdout.write(f"{name} (median of {len(rows)}, ms): {', '.join(parts)}\n")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,7 @@ from barnabas.sql.engine.queries import PersistentQuery
 from barnabas.sql.engine.shared_runner import SharedHosted
 from barnabas.sql.engine.spark_runner import SparkHosted, SparkQueryRunner
 from barnabas.sql.functions.built_in import functions
+from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.driver import Driver
@@ -44,6 +49,9 @@ FILTER = "CREATE STREAM q AS SELECT k, v FROM s WHERE v > 3;"
 COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s GROUP BY k;"
 JOIN = "CREATE STREAM q AS SELECT s.k, s.v, t.name FROM s JOIN t ON s.k = t.k;"
 MOVES = "CREATE TABLE q AS SELECT site, COUNT(*) AS n FROM s GROUP BY site;"
+STARVED = "Python worker failed to connect back"
+"""Spark waits ten seconds for the start of a process, which a busy machine may need."""
+PROCESS = Path(__file__).with_name("sql_shared_process.py")
 PARTITIONS = 3
 START_MS = 1_700_000_000_000
 Last = dict[bytes, tuple[bytes | None, int]]
@@ -83,7 +91,7 @@ class World:
         plan = replace(
             plan,
             query_id=self.kafka.name("query"),
-            step=replace(plan.step, topic=sink),  # type: ignore[type-var]
+            step=replace(plan.step, topic=sink),  # type: ignore[arg-type,type-var]
         )
         properties = {"ksql.streams.auto.offset.reset": reset, **settings}
         asked = self.all_asked[plan.query_id] = PersistentQuery(plan, "", "group", properties)
@@ -107,17 +115,15 @@ class World:
             producer.produce(self.names[name], record.value, record.key, timestamp=at_ms)
         producer.flush()
 
-    def expected(self, plan: QueryPlan, skipped: int = 0) -> Last:
+    def piped(self, plan: QueryPlan, skipped: int = 0) -> list[TopicRecord]:
+        """What the driver makes of what was sent."""
         driver = Driver([plan], PlanCompiler(functions()))
         for topic, record in self.sent[skipped:]:
             driver.pipe(topic, TopicRecord(record.key, record.value, record.timestamp_ms))
-        return {r.key or b"": (r.value, r.timestamp_ms) for r in driver.topics[plan.step.topic]}
+        return driver.topics[plan.step.topic]
 
-    def expected_count(self, plan: QueryPlan) -> int:
-        driver = Driver([plan], PlanCompiler(functions()))
-        for topic, record in self.sent:
-            driver.pipe(topic, TopicRecord(record.key, record.value, record.timestamp_ms))
-        return len(driver.topics[plan.step.topic])
+    def expected(self, plan: QueryPlan, skipped: int = 0) -> Last:
+        return {r.key or b"": (r.value, r.timestamp_ms) for r in self.piped(plan, skipped)}
 
     def results(self, plan: QueryPlan) -> list[Any]:
         """All that the sink has now, in the order of each partition."""
@@ -147,7 +153,9 @@ class World:
             if self.last(plan) == want:
                 return True
             for hosted in self.runner._running:
-                assert not hosted.is_of(self.all_asked[plan.query_id]) or not hosted.failures
+                if hosted.is_of(self.all_asked[plan.query_id]) and hosted.failures:
+                    assert STARVED in hosted.failures[-1].message, hosted.failures
+                    hosted.restart()
             return False
 
         wait_until(is_there, "the results", 90)
@@ -174,7 +182,7 @@ def test_queries_of_all_kinds_share_one_stream(world: World) -> None:
         world.await_last(one.plan)
     assert [one.state for one in hosted] == [QueryState.RUNNING] * 4
     # Each record once: what is written of a stream is exact, as nothing failed.
-    assert len(world.results(asked[0].plan)) == world.expected_count(asked[0].plan)
+    assert len(world.results(asked[0].plan)) == len(world.piped(asked[0].plan))
     wait_until(lambda: hosted[0].figures["rows_in"] == 400, "the figures")
     assert sum(batch.input_rows for batch in hosted[0].batches()) == 400
     ends = [end for _, end in sorted(hosted[0].positions().values())]
@@ -225,7 +233,7 @@ def test_state_and_offsets_outlive_the_server(world: World) -> None:
     world.await_last(counted.plan)
     world.start(filtered)
     world.await_last(filtered.plan)
-    assert len(world.results(filtered.plan)) == world.expected_count(filtered.plan)
+    assert len(world.results(filtered.plan)) == len(world.piped(filtered.plan))
 
 
 def test_one_server_at_a_time_has_the_stream(world: World) -> None:
@@ -257,7 +265,12 @@ def test_a_query_that_fails_leaves_the_others(world: World) -> None:
     assert hosts[0].state is QueryState.ERROR
     made = NewTopic(table, PARTITIONS, 1, config=KEPT)
     wait_until(lambda: not failed(world.kafka.admin.create_topics([made])[table]), "the topic")
-    wait_until(lambda: (hosts[0].restart(), hosts[0].state)[1] is QueryState.RUNNING, "the start")
+
+    def starts() -> bool:
+        hosts[0].restart()
+        return hosts[0].state is QueryState.RUNNING
+
+    wait_until(starts, "the start")
     world.await_last(failing.plan)
     # The new topic has fewer records than were read of the old one.
     world.send(105, 3, "t")
@@ -298,8 +311,8 @@ def test_spark_s_failure_stops_all_until_they_start_again(world: World) -> None:
     stream.stop()
     wait_until(lambda: {one.state for one in hosts} == {QueryState.ERROR}, "the failure")
     world.send(40, 40)
-    for one in hosts:
-        one.restart()
+    for hosted in hosts:
+        hosted.restart()
     for one in asked:
         world.await_last(one.plan)
 
@@ -341,6 +354,68 @@ def test_partitions_that_a_topic_gets(world: World) -> None:
     hosts[1].restart()
     assert "create the query again" in hosts[1].failures[-1].message
     assert hosts[0].state is QueryState.RUNNING
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_nothing_is_lost_or_counted_twice_when_the_server_is_killed(
+    world: World, tmp_path: Path
+) -> None:
+    asked = [world.asked(COUNT), world.asked(JOIN), world.asked(FILTER)]
+    paths = []
+    for number, one in enumerate(asked):
+        path = tmp_path / f"plan-{number}"
+        path.write_text(encode_plan(one.plan), encoding="utf-8")
+        paths.append(str(path))
+    world.send(0, 7, "t")
+    for number in range(6):
+        running = Killed([world.kafka.bootstrap_servers, str(world.directory / "state"), *paths])
+        try:
+            for part in range(4):
+                world.send(100 + 400 * number + 100 * part, 100)
+                # The last time in the middle of what it does.
+                running.wait_for(1 + 90 * part * len(asked))
+        finally:
+            running.kill()
+    running = Killed([world.kafka.bootstrap_servers, str(world.directory / "state"), *paths])
+    try:
+        for one in asked:
+            world.await_last(one.plan)
+            # At least once: some may be there again, but all of them are right.
+            want = {(r.key, r.value, r.timestamp_ms) for r in world.piped(one.plan)}
+            got = {(m.key(), m.value(), m.timestamp()[1]) for m in world.results(one.plan)}
+            assert got == want
+    finally:
+        running.kill()
+
+
+class Killed:
+    """A process of queries; leads a group, as Spark's JVM and workers go with it."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(PROCESS), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            text=True,
+        )
+
+    def wait_for(self, records: int) -> None:
+        """Wait until so many are read, by all of them together."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            told = json.loads(line)
+            assert [one for one in told["failures"] if STARVED not in one] == []
+            if told["read"] >= records:
+                return
+        raise AssertionError("the process ended")
+
+    def kill(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
 
 
 def failed(future: Any) -> bool:

@@ -35,7 +35,8 @@ from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.spark.checkpoint import CheckpointError
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Note, Range, encode_parcel
-from barnabas.sql.spark.query import MissingTopicError, SparkQuery
+from barnabas.sql.spark.placement import MissingTopicError
+from barnabas.sql.spark.query import SparkQuery
 from barnabas.sql.spark.reading import range_parcels
 from barnabas.sql.spark.topology import task_of
 from barnabas.sql.spark.warming import warm

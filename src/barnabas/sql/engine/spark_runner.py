@@ -81,6 +81,8 @@ class SparkQueryRunner:
             spark = self._session()
             if not self._is_closing.is_set():
                 warm(spark, self._options, self._is_closing, self._is_wanted, read_topic)
+            if self._options.is_shared and not self._is_closing.is_set():
+                self._stream.start()
         except Exception as error:  # noqa: BLE001  the first query fails of it, too, and says so
             _log.warning("Spark was not started ahead of the first query: %s", why(error))
 

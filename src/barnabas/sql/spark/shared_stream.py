@@ -156,6 +156,10 @@ class SharedStream:
 
     # --- members -----------------------------------------------------------------------------
 
+    def start(self) -> None:
+        """Start before a query asks for it. Raises CheckpointError, and what Spark raises."""
+        self._ask(self._start)
+
     def join(self, participant: Participant) -> None:
         """Have a query take part from the next micro-batch on, from where it was.
 

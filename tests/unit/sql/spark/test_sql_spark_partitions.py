@@ -13,11 +13,12 @@ import pytest
 
 from barnabas.java.hash import murmur2
 from barnabas.sql.query_failures import USER, failure_type
-from barnabas.sql.spark import query as query_module
+from barnabas.sql.spark import placement
 from barnabas.sql.spark.checkpoint import CheckpointError
 from barnabas.sql.spark.hosting import Hosting
 from barnabas.sql.spark.options import SparkQueryOptions
-from barnabas.sql.spark.query import AddedPartitionsError, SparkQuery
+from barnabas.sql.spark.placement import AddedPartitionsError
+from barnabas.sql.spark.query import SparkQuery
 from support.sql_queries import plans_of
 
 SOURCES = (
@@ -43,7 +44,7 @@ class World:
         options = SparkQueryOptions("h:1", str(directory), **more)
         self.query = SparkQuery(replace(plan, query_id="Q"), options, spark)
         admin = SimpleNamespace(partition_counts=lambda: {**self.counts, "O": 1})
-        monkeypatch.setattr(query_module, "Admin", lambda *_: admin)
+        monkeypatch.setattr(placement, "Admin", lambda *_: admin)
 
     def start(self, **counts: int) -> Hosting:
         """Start with so many partitions of each topic."""
