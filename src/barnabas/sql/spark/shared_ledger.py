@@ -1,4 +1,4 @@
-"""How far each member of a shared stream has read, by the number of its micro-batch.
+"""The offsets that the members of a shared stream have reached, by number of micro-batch.
 
 A shared stream runs the micro-batches of several queries (`shared_stream`). Spark's checkpoint has
 their state and the number of the last micro-batch; a file for each of the last numbers has the
@@ -70,7 +70,7 @@ class Ledger:
         os.makedirs(ledger._directory, exist_ok=True)
         if committed or os.path.exists(ledger._path(0)):
             ledger._load(ledger._read(committed))
-        # What lies beyond the last commit is planned again.
+        # Later micro-batches are planned again.
         for number in ledger._numbers():
             if number > committed:
                 os.unlink(ledger._path(number))
@@ -118,8 +118,8 @@ class Ledger:
         return self.number
 
     def identify(self, query_id: str, topic_ids: Mapping[str, str]) -> list[str]:
-        """Take note of a query's topics, and return those that were created again meanwhile: they
-        are read from their beginning. Written with the next plan."""
+        """Note the ids of a query's topics, and return the topics that were created again: they are
+        read from their beginning. Written with the next plan."""
         share = self.shares[query_id]
         again = [
             topic

@@ -1,6 +1,6 @@
 """One stream of Spark's that runs the micro-batches of many queries.
 
-What a micro-batch costs Spark's driver, it costs once for all of them. The server plans them: a
+Spark's driver plans a micro-batch once for all of them. The server says which records are in it: a
 thread asks for the ends of all topics, and gives each query the offsets that it has not read.
 
     ends of topics ─▶ ledger ─▶ ranges of offsets ─▶ shuffle by label ─▶ operator ─▶ reports
@@ -98,7 +98,7 @@ class Reader(Protocol):
 
 @dataclass
 class Participant:
-    """A query as it runs in the stream. `parcel`: what workers are told of it.
+    """A query as it runs in the stream. `parcel`: its description for workers.
 
     `places`: the inputs of its stages that read topics. `partitions`: of its state; `counts`: of
     its topics. `state_topics`: those whose keys have their state where they are.
@@ -539,7 +539,7 @@ def why_alone(
     stream: SharedStream,
     spark: SparkSession | None,
 ) -> str:
-    """Why a query has a stream of its own; empty if it shares one.
+    """Return why a query does not share the stream; empty if it does.
 
     One that has begun in either stays there.
     """
@@ -582,7 +582,7 @@ def _why_several_operators(hosted: HostedPlan) -> str:
 
 
 def _ranges(participant: Participant, share: Share, ends: Listed) -> Iterator[Range]:
-    """What a query has not read, no more than it may in one micro-batch."""
+    """The offsets that a query has not read, no more than one micro-batch may have."""
     for (stage, place), topic in sorted(participant.places.items()):
         offsets = share.offsets[topic]
         behind: dict[int, tuple[int, int]] = {}

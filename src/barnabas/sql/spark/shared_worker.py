@@ -41,7 +41,7 @@ _SECRETS = ("ksql.streams.", "ksql.schema.registry.")
 
 
 def member_parcel(hosting: Hosting) -> bytes:
-    """The parcel that tells workers of a member: it passes through files of Spark's."""
+    """The description of a member for workers, without secrets: Spark writes it to files."""
     properties = tuple(
         (name, value) for name, value in hosting.properties if not name.startswith(_SECRETS)
     )
