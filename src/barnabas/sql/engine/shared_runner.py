@@ -16,7 +16,8 @@ from barnabas.sql.spark.checkpoint import delete_checkpoint
 from barnabas.sql.spark.options import SparkQueryOptions
 from barnabas.sql.spark.parcels import Notes
 from barnabas.sql.spark.placement import place_plan
-from barnabas.sql.spark.shared_stream import Participant, SharedStream
+from barnabas.sql.spark.shared_members import Participant
+from barnabas.sql.spark.shared_stream import SharedStream
 from barnabas.sql.spark.shared_worker import member_parcel
 
 _FAILURES_MAX: Final = 100

@@ -28,7 +28,8 @@ from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Note
 from barnabas.sql.spark.query import SparkQuery
 from barnabas.sql.spark.reading import why_spark_reads
-from barnabas.sql.spark.shared_stream import SharedStream, why_alone
+from barnabas.sql.spark.shared_members import why_alone
+from barnabas.sql.spark.shared_stream import SharedStream
 from barnabas.sql.spark.warming import warm
 
 _log = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ class SparkQueryRunner:
             self._warming.join()
         session = self._session()
         hosted: SparkHosted | SharedHosted
-        if why_alone(query.plan, options, self._stream, session):
+        if self._why_alone(query.plan, options, session):
             hosted = SparkHosted(query, SparkQuery(query.plan, options, session), self._session)
         else:
             hosted = SharedHosted(query, options, self._stream)
@@ -115,6 +116,12 @@ class SparkQueryRunner:
         if not is_paused:
             hosted.resume()
         return hosted
+
+    def _why_alone(
+        self, plan: QueryPlan, options: SparkQueryOptions, session: SparkSession | None
+    ) -> str:
+        """Why a query has a stream of its own; a query that has begun in either stays there."""
+        return "" if self._stream.knows(plan.query_id) else why_alone(plan, options, session)
 
     def _take_notes(self, query_id: str, notes: Sequence[Note], _count: int) -> None:
         for _, step, text in notes:
@@ -139,7 +146,7 @@ class SparkQueryRunner:
             if reason
             else "   Topics are read by the workers, as columns"
         )
-        alone = why_alone(query.plan, self._options, self._stream, self._session.started)
+        alone = self._why_alone(query.plan, self._options, self._session.started)
         lines.append(
             f"   Micro-batches of its own: {alone}"
             if alone
@@ -177,10 +184,11 @@ class SparkQueryRunner:
 
     def close(self) -> None:
         self._is_closing.set()
+        # First: queries that share it would wait for its micro-batch.
+        self._stream.close()
         for hosted in self._running:
             hosted.stop()
         self._running.clear()
-        self._stream.close()
         if self._warming is not None:
             # It may download packages; its process need not wait for them.
             self._warming.join(_CLOSE_SECONDS)

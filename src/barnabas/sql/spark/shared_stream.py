@@ -20,11 +20,12 @@ import logging
 import os
 import queue
 import threading
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec, TopicDescription
@@ -43,22 +44,19 @@ from barnabas.spark.pushed_rows import (
 from barnabas.spark.session import cores_of
 from barnabas.spark.small_batches import collect_binary
 from barnabas.spark.supervision import QueryState, SupervisedStream
-from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.spark.checkpoint import CheckpointError
-from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.hosting import Hosting, RangeReading
-from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
-from barnabas.sql.spark.parcels import Left, Notes, Range, Report, decode_parcel, encode_parcel
+from barnabas.sql.spark.options import SparkQueryOptions
+from barnabas.sql.spark.parcels import Left, Report, decode_parcel, encode_parcel
 from barnabas.sql.spark.placement import (
     AddedPartitionsError,
     MissingTopicError,
-    partition_counts,
 )
 from barnabas.sql.spark.processor import SharedProcessor
 from barnabas.sql.spark.query import configure_session
-from barnabas.sql.spark.reading import why_spark_reads
 from barnabas.sql.spark.shared_ledger import Ledger, Offsets, Share
-from barnabas.sql.spark.topology import MEMBER_PARTITIONS_MAX, Place, member_labels, member_of
+from barnabas.sql.spark.shared_members import Participant, ranges_of, rows_of
+from barnabas.sql.spark.topology import member_labels, member_of
 from barnabas.sql.spark.worker import PARCEL_COLUMN, SCHEMA
 
 _log = logging.getLogger(__name__)
@@ -76,45 +74,10 @@ _LOOK_SECONDS: Final = 0.5
 """Between looks at a stream whose micro-batch runs."""
 _COUNTS_EVERY: Final = 50
 """So many looks for records to one for partitions that topics have got."""
-_RECORDS_MAX: Final = 50_000
-"""Of a topic and query in a micro-batch: one that catches up must not hold up the others."""
 
 
 class SharedQueryError(Exception):
     """A query's part of a micro-batch failed; the text is the traceback."""
-
-
-class Reader(Protocol):
-    """A query that takes part; its methods are called by the stream's threads."""
-
-    def took(self, batch_id: int, notes: Notes) -> None:
-        """One of its partitions has done its part of a micro-batch."""
-        ...
-
-    def failed(self, error: BaseException) -> None:
-        """It is left out from now on."""
-        ...
-
-
-@dataclass
-class Participant:
-    """A query as it runs in the stream. `parcel`: its description for workers.
-
-    `places`: the inputs of its stages that read topics. `partitions`: of its state; `counts`: of
-    its topics. `state_topics`: those whose keys have their state where they are.
-    """
-
-    query_id: str
-    reader: Reader
-    parcel: bytes
-    places: Mapping[Place, str]
-    sink: str
-    partitions: int
-    counts: dict[str, int]
-    state_topics: Mapping[str, int]
-    reads_from_start: bool
-    ends: dict[tuple[str, int], int] = field(default_factory=dict)
-    """The ends of its topics' partitions, as last heard of."""
 
 
 @dataclass
@@ -346,21 +309,32 @@ class SharedStream:
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            self._answer()
+            due_s = time.monotonic() + self._options.trigger_ms / 1000
             try:
-                has_run = self._step()
+                self._step()
             except KafkaException as error:
                 if not self._is_waiting:
                     _log.warning("%s: no micro-batch until the cluster answers: %s", _NAME, error)
                 self._is_waiting = True
-                has_run = False
             except Exception as error:  # noqa: BLE001  all its queries stop of it, and say so
                 self._fail_all(error)
-                has_run = False
-            if not has_run:
-                self._wake.wait(self._options.trigger_ms / 1000 if self._participants else None)
-                self._wake.clear()
+            self._wait(due_s)
         self._answer()
+
+    def _wait(self, due_s: float) -> None:
+        """Answer requests until the next micro-batch may begin."""
+        self._answer()
+        while not self._closing.is_set():
+            left_s = due_s - time.monotonic()
+            if self._has_work and left_s <= 0:
+                return
+            self._wake.wait(left_s if self._has_work else None)
+            self._wake.clear()
+            self._answer()
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._participants) or (self._ledger is not None and bool(self._ledger.left))
 
     def _answer(self) -> None:
         while True:
@@ -373,15 +347,15 @@ class SharedStream:
             except Exception as error:  # noqa: BLE001  it is the answer
                 answer.set_exception(error)
 
-    def _step(self) -> bool:
-        """Run a micro-batch if there is something to read; returns whether one ran."""
+    def _step(self) -> None:
+        """Run a micro-batch if there is something to read. Raises KafkaException."""
         ledger = self._ledger
         if ledger is None:
-            return False
+            return
         if self.life.state is not QueryState.RUNNING:
             if self._participants and not self._closing.is_set():
                 self._fail_all(self.life.last_failure or RuntimeError(f"the {_NAME} has ended"))
-            return False
+            return
         self._look_at_partitions()
         topics: dict[str, int] = {}
         for participant in self._participants.values():
@@ -395,10 +369,10 @@ class SharedStream:
         for participant in self._participants.values():
             share = ledger.shares[participant.query_id]
             self._note_ends(participant, ends)
-            ranges = list(_ranges(participant, share, ends))
+            ranges = list(ranges_of(participant, share, ends))
             if not ranges:
                 continue
-            rows += _rows(participant, share, ranges, ledger.tasks)
+            rows += rows_of(participant, share, ranges, ledger.tasks)
             read = reached.setdefault(participant.query_id, {})
             starts = began.setdefault(participant.query_id, {})
             for one in ranges:
@@ -409,12 +383,11 @@ class SharedStream:
             labels = member_labels(share.number, share.partitions, ledger.tasks)
             rows += [(label, encode_parcel(Left())) for label in labels]
         if not rows:
-            return False
+            return
         members = {
             ledger.shares[query_id].number: self._participants[query_id] for query_id in reached
         }
         self._run_batch(_Batch(ledger.plan(reached), members, began), rows)
-        return True
 
     def _run_batch(self, batch: _Batch, rows: Sequence[PushedRow]) -> None:
         assert self._source is not None
@@ -531,80 +504,3 @@ def _locked(directory: str) -> int:
             "move between servers"
         ) from error
     return file
-
-
-def why_alone(
-    plan: QueryPlan,
-    options: SparkQueryOptions,
-    stream: SharedStream,
-    spark: SparkSession | None,
-) -> str:
-    """Return why a query does not share the stream; empty if it does.
-
-    One that has begun in either stays there.
-    """
-    if stream.knows(plan.query_id):
-        return ""
-    if os.path.exists(os.path.join(options.checkpoint_of(plan.query_id), "offsets")):
-        return "it has begun so"
-    if not options.is_shared:
-        return "ksql.runtime.feature.shared.enabled is not set"
-    if options.guarantee is not Guarantee.AT_LEAST_ONCE:
-        return "its guarantee is exactly once"
-    if options.tasks_max is not None or options.partitions is not None:
-        return "the number of its tasks is set"
-    reason = why_spark_reads(options, spark)
-    if reason:
-        return f"Spark's source reads its topics: {reason}"
-    draft = HostedPlan.draft(plan, options.extension_directory)
-    try:
-        counts = partition_counts(options)
-    except KafkaException as error:
-        return f"its topics are not known: {error.args[0].str()}"
-    partitions = {counts.get(topic, 1) for topic in draft.topology.topics.values()}
-    hosting = replace(
-        draft.hosting, partitions=max(partitions), is_copartitioned=len(partitions) == 1
-    )
-    return _why_several_operators(draft.spread(hosting))
-
-
-def _why_several_operators(hosted: HostedPlan) -> str:
-    topology = hosted.topology
-    if topology.partitions > MEMBER_PARTITIONS_MAX:
-        return "its topics have too many partitions"
-    for stage, _ in topology.topics:
-        members = topology.entries.get(stage)
-        if members is not None and topology.next_operator(members, hosted.stages) is None:
-            continue
-        if len(topology.operators) > 1 or hosted.takes_ranges(stage) is None:
-            return "its records move to the partitions of other keys"
-    return ""
-
-
-def _ranges(participant: Participant, share: Share, ends: Listed) -> Iterator[Range]:
-    """The offsets that a query has not read, no more than one micro-batch may have."""
-    for (stage, place), topic in sorted(participant.places.items()):
-        offsets = share.offsets[topic]
-        behind: dict[int, tuple[int, int]] = {}
-        for partition, first in sorted(offsets.items()):
-            end = ends.get((topic, partition), first)
-            if first < end:
-                behind[partition] = first, end
-        for partition, (first, end) in behind.items():
-            until = min(end, first + max(1, _RECORDS_MAX // len(behind)))
-            yield Range(stage, place, topic, partition, first, until)
-
-
-def _rows(
-    participant: Participant, share: Share, ranges: Sequence[Range], tasks: int
-) -> list[PushedRow]:
-    labels = member_labels(share.number, participant.partitions, tasks)
-    rows: list[PushedRow] = []
-    told: set[int] = set()
-    for one in ranges:
-        label = labels[one.partition % participant.partitions]
-        if label not in told:
-            told.add(label)
-            rows.append((label, participant.parcel))
-        rows.append((label, encode_parcel(one)))
-    return rows

@@ -1,0 +1,132 @@
+"""The queries of a shared stream: which may take part, and what a micro-batch has for each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from confluent_kafka import KafkaException
+from pyspark.sql import SparkSession
+
+from barnabas.kafka.admin import Listed
+from barnabas.spark.pushed_rows import PushedRow, why_no_pushed_rows
+from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.spark.hosted import HostedPlan
+from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.sql.spark.parcels import Notes, Range, encode_parcel
+from barnabas.sql.spark.placement import partition_counts
+from barnabas.sql.spark.reading import why_spark_reads
+from barnabas.sql.spark.shared_ledger import Share
+from barnabas.sql.spark.topology import MEMBER_PARTITIONS_MAX, Place, member_labels
+
+_RECORDS_MAX: Final = 50_000
+"""Of a topic and query in a micro-batch: one that catches up must not hold up the others."""
+
+
+class Reader(Protocol):
+    """A query that takes part; its methods are called by the stream's threads."""
+
+    def took(self, batch_id: int, notes: Notes) -> None:
+        """One of its partitions has done its part of a micro-batch."""
+        ...
+
+    def failed(self, error: BaseException) -> None:
+        """It is left out from now on."""
+        ...
+
+
+@dataclass
+class Participant:
+    """A query as it runs in the stream. `parcel`: its description for workers.
+
+    `places`: the inputs of its stages that read topics. `partitions`: of its state; `counts`: of
+    its topics. `state_topics`: those whose keys have their state where they are.
+    """
+
+    query_id: str
+    reader: Reader
+    parcel: bytes
+    places: Mapping[Place, str]
+    sink: str
+    partitions: int
+    counts: dict[str, int]
+    state_topics: Mapping[str, int]
+    reads_from_start: bool
+    ends: dict[tuple[str, int], int] = field(default_factory=dict)
+    """The ends of its topics' partitions, as last heard of."""
+
+
+def why_alone(
+    plan: QueryPlan,
+    options: SparkQueryOptions,
+    spark: SparkSession | None,
+) -> str:
+    """Return why a new query cannot share a stream; empty if it can."""
+    if os.path.exists(os.path.join(options.checkpoint_of(plan.query_id), "offsets")):
+        return "it has begun so"
+    if not options.is_shared:
+        return "ksql.runtime.feature.shared.enabled is not set"
+    if options.guarantee is not Guarantee.AT_LEAST_ONCE:
+        return "its guarantee is exactly once"
+    if options.tasks_max is not None or options.partitions is not None:
+        return "the number of its tasks is set"
+    reason = why_spark_reads(options, spark)
+    if reason:
+        return f"Spark's source reads its topics: {reason}"
+    reason = "" if spark is None else why_no_pushed_rows(spark)
+    if reason:
+        return reason
+    draft = HostedPlan.draft(plan, options.extension_directory)
+    try:
+        counts = partition_counts(options)
+    except KafkaException as error:
+        return f"its topics are not known: {error.args[0].str()}"
+    partitions = {counts.get(topic, 1) for topic in draft.topology.topics.values()}
+    hosting = replace(
+        draft.hosting, partitions=max(partitions), is_copartitioned=len(partitions) == 1
+    )
+    return _why_several_operators(draft.spread(hosting))
+
+
+def _why_several_operators(hosted: HostedPlan) -> str:
+    topology = hosted.topology
+    if topology.partitions > MEMBER_PARTITIONS_MAX:
+        return "its topics have too many partitions"
+    for stage, _ in topology.topics:
+        members = topology.entries.get(stage)
+        if members is not None and topology.next_operator(members, hosted.stages) is None:
+            continue
+        if len(topology.operators) > 1 or hosted.takes_ranges(stage) is None:
+            return "its records move to the partitions of other keys"
+    return ""
+
+
+def ranges_of(participant: Participant, share: Share, ends: Listed) -> Iterator[Range]:
+    """The offsets that a query has not read, no more than one micro-batch may have."""
+    for (stage, place), topic in sorted(participant.places.items()):
+        offsets = share.offsets[topic]
+        behind: dict[int, tuple[int, int]] = {}
+        for partition, first in sorted(offsets.items()):
+            end = ends.get((topic, partition), first)
+            if first < end:
+                behind[partition] = first, end
+        for partition, (first, end) in behind.items():
+            until = min(end, first + max(1, _RECORDS_MAX // len(behind)))
+            yield Range(stage, place, topic, partition, first, until)
+
+
+def rows_of(
+    participant: Participant, share: Share, ranges: Sequence[Range], tasks: int
+) -> list[PushedRow]:
+    labels = member_labels(share.number, participant.partitions, tasks)
+    rows: list[PushedRow] = []
+    told: set[int] = set()
+    for one in ranges:
+        label = labels[one.partition % participant.partitions]
+        if label not in told:
+            told.add(label)
+            rows.append((label, participant.parcel))
+        rows.append((label, encode_parcel(one)))
+    return rows
