@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -14,6 +15,7 @@ class JavaCode:
         self._name, self._source = name, source
         self._made: tuple[Any, Any] | None = None
         """The gateway to a JVM, and the object there."""
+        self._making = threading.Lock()
 
     def object_in(self, session: SparkSession) -> Any:
         """Return the object in the session's JVM.
@@ -21,15 +23,20 @@ class JavaCode:
         Raises Py4JError if the class does not fit this version of Spark.
         """
         gateway: Any = session.sparkContext._gateway
-        if self._made is None or self._made[0] is not gateway:
-            jvm: Any = session.sparkContext._jvm
-            compiler = jvm.org.codehaus.janino.SimpleCompiler()
-            # The loader that has Spark's packages.
-            loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-            compiler.setParentClassLoader(loader)
-            compiler.cook(self._source)
-            made = compiler.getClassLoader().loadClass(self._name)
-            no_types = gateway.new_array(jvm.java.lang.Class, 0)
-            no_values = gateway.new_array(jvm.Object, 0)
-            self._made = gateway, made.getDeclaredConstructor(no_types).newInstance(no_values)
-        return self._made[1]
+        # Queries whose first micro-batches meet must get one class: Py4J takes classes of one name
+        # for the same.
+        with self._making:
+            if self._made is None or self._made[0] is not gateway:
+                self._made = gateway, self._new(gateway, session.sparkContext._jvm)
+            return self._made[1]
+
+    def _new(self, gateway: Any, jvm: Any) -> Any:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        # The loader that has Spark's packages.
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        compiler.setParentClassLoader(loader)
+        compiler.cook(self._source)
+        made = compiler.getClassLoader().loadClass(self._name)
+        no_types = gateway.new_array(jvm.java.lang.Class, 0)
+        no_values = gateway.new_array(jvm.Object, 0)
+        return made.getDeclaredConstructor(no_types).newInstance(no_values)
