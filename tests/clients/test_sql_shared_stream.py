@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,7 +30,6 @@ from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.driver import Driver
 from barnabas.sql.runtime.topics import TopicRecord
-from barnabas.sql.spark.checkpoint import CheckpointError
 from barnabas.sql.spark.options import SparkQueryOptions
 from barnabas.sql.spark.placement import place_plan
 from barnabas.sql.spark.shared_worker import member_parcel
@@ -197,7 +197,7 @@ def test_a_query_that_moves_records_has_its_own_stream(world: World) -> None:
     asked = world.asked(MOVES)
     assert isinstance(world.runner.start(asked), SparkHosted)
     world.await_last(asked.plan)
-    reason = "Micro-batches of its own: it has begun so"
+    reason = "Micro-batches of its own: its records move to the partitions of other keys"
     assert reason in world.runner.describe(asked)
     exactly = world.asked(COUNT, **{"ksql.streams.processing.guarantee": "exactly_once_v2"})
     assert isinstance(world.runner.start(exactly), SparkHosted)
@@ -241,10 +241,39 @@ def test_one_server_at_a_time_has_the_stream(world: World) -> None:
     world.start(asked)
     second = world.new_runner()
     try:
-        with pytest.raises(CheckpointError, match="in use by another server"):
-            second.start(asked)
+        refused = second.start(asked)
+        assert refused.state is QueryState.ERROR
+        assert "in use by another server" in refused.failures[-1].message
+        own = world.asked(MOVES)
+        world.send(0, 20)
+        assert second.start(own).state is QueryState.RUNNING
+        assert "its records move" in second.describe(own)
+        world.await_last(own.plan)
     finally:
         second.close()
+
+
+def test_exactly_once_is_refused_to_a_query_that_shares(world: World) -> None:
+    asked = world.asked(FILTER)
+    hosted = world.start(asked)
+    hosted.pause()
+    guarantee = {"ksql.streams.processing.guarantee": "exactly_once_v2"}
+    other = world.start(replace(asked, properties={**asked.properties, **guarantee}))
+    assert other.state is QueryState.ERROR
+    assert "create it again" in other.failures[-1].message
+
+
+def test_a_query_whose_checkpoint_was_deleted_begins_anew(world: World) -> None:
+    asked = world.asked(COUNT)
+    world.send(0, 40)
+    hosted = world.start(asked)
+    world.await_last(asked.plan)
+    hosted.pause()
+    shutil.rmtree(world.directory / asked.query_id)
+    hosted.resume()
+    # Its old state would count all records twice.
+    wait_until(lambda: hosted.figures["rows_in"] == 80, "all records again", 60)
+    world.await_last(asked.plan)
 
 
 def test_a_query_that_fails_leaves_the_others(world: World) -> None:

@@ -51,7 +51,7 @@ class LedgerAgainstSpark(RuleBasedStateMachine):
     def join(self, query: str, start: int) -> None:
         known = query in self.begun
         offsets = {"t": dict.fromkeys(range(PARTITIONS), start)}
-        share = self.ledger.join(query, PARTITIONS, lambda: offsets)
+        share = self.ledger.join(query, f"state of {query}", PARTITIONS, offsets)
         if known:
             assert share.number == self.begun[query]
         else:

@@ -79,6 +79,34 @@ class OffsetLister:
             del client  # the traceback must not keep it
             raise
 
+    def list_known(
+        self,
+        asked: Mapping[TopicPartition, OffsetSpec],
+        timeout_s: float,
+        isolation: IsolationLevel,
+    ) -> tuple[Listed, dict[tuple[str, int], KafkaError]]:
+        """Return the offset of each partition whose leader answers, and the errors of the others.
+
+        Raises KafkaException if the request cannot be made.
+        """
+        client = self._client
+        if client is None:
+            client = self._client = self._make_client()
+        found: Listed = {}
+        errors: dict[tuple[str, int], KafkaError] = {}
+        answers = client.list_offsets(
+            dict(asked), request_timeout=timeout_s, isolation_level=isolation
+        )
+        for place, future in answers.items():
+            key = str(place.topic), int(place.partition)
+            try:
+                found[key] = told_offset(answer_of(future))
+            except KafkaException as error:
+                errors[key] = error.args[0]
+        if errors:
+            self._client = None
+        return found, errors
+
     def close(self) -> None:
         """Let go of the client."""
         self._client = None
@@ -205,6 +233,15 @@ class Admin:
     ) -> Listed:
         """The offset of each partition; a request after one that failed has a new client."""
         return self._lister.list(asked, timeout_s or self._timeout_s, isolation)
+
+    def known_offsets(
+        self,
+        asked: Mapping[TopicPartition, OffsetSpec],
+        timeout_s: float,
+        isolation: IsolationLevel,
+    ) -> tuple[Listed, dict[tuple[str, int], KafkaError]]:
+        """As `offsets`, with the errors of partitions whose leaders do not answer."""
+        return self._lister.list_known(asked, timeout_s, isolation)
 
     def delete_group(self, group: str) -> None:
         """Delete a consumer group."""

@@ -12,11 +12,11 @@ from barnabas.spark.progress import batches_of
 from barnabas.spark.supervision import Failure, QueryState
 from barnabas.sql.engine.queries import BATCH_MS, MicroBatch, PersistentQuery
 from barnabas.sql.query_failures import QueryFailure, failure_of
-from barnabas.sql.spark.checkpoint import delete_checkpoint
-from barnabas.sql.spark.options import SparkQueryOptions
+from barnabas.sql.spark.checkpoint import CheckpointError, delete_checkpoint
+from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Notes
 from barnabas.sql.spark.placement import place_plan
-from barnabas.sql.spark.shared_members import Participant
+from barnabas.sql.spark.shared_members import Participant, why_records_move
 from barnabas.sql.spark.shared_stream import SharedStream
 from barnabas.sql.spark.shared_worker import member_parcel
 
@@ -140,8 +140,8 @@ class SharedHosted:
         self.is_ended = True
         self.pause()
         if forget:
-            self._stream.forget(self._asked.query_id)
             delete_checkpoint(self._options.checkpoint_of(self._asked.query_id))
+            self._stream.forget(self._asked.query_id)
 
     def _start(self) -> None:
         try:
@@ -153,10 +153,25 @@ class SharedHosted:
 
     def _placed(self) -> Participant:
         """Raises CheckpointError, MissingTopicError, KafkaException."""
-        placed = place_plan(self._asked.plan, self._options, None)
+        query_id, options = self._asked.query_id, self._options
+        if options.guarantee is not Guarantee.AT_LEAST_ONCE:
+            raise CheckpointError(
+                f"Query {query_id} shares micro-batches, as it began with at_least_once. For "
+                "exactly_once_v2 terminate it, and create it again"
+            )
+        placed = place_plan(self._asked.plan, options, None)
         hosted = placed.hosted
+        reason = why_records_move(hosted)
+        if reason:
+            raise CheckpointError(
+                f"Query {query_id} shares micro-batches, and cannot any more: {reason}. Terminate "
+                "it, and create it again"
+            )
+        first_offsets = self._stream.first_offsets(
+            placed.counts, from_start=options.auto_offset_reset == "earliest"
+        )
         return Participant(
-            self._asked.query_id,
+            query_id,
             self,
             member_parcel(hosted.hosting),
             hosted.topology.topics,
@@ -164,5 +179,7 @@ class SharedHosted:
             hosted.topology.partitions,
             dict(placed.counts),
             placed.state_topics,
-            self._options.auto_offset_reset == "earliest",
+            hosted.hosting.state_name,
+            first_offsets,
+            self._stream.topic_ids(placed.counts),
         )

@@ -28,7 +28,7 @@ from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Note
 from barnabas.sql.spark.query import SparkQuery
 from barnabas.sql.spark.reading import why_spark_reads
-from barnabas.sql.spark.shared_members import why_alone
+from barnabas.sql.spark.shared_members import has_begun_alone, why_alone
 from barnabas.sql.spark.shared_stream import SharedStream
 from barnabas.sql.spark.warming import warm
 
@@ -90,17 +90,7 @@ class SparkQueryRunner:
     def start(
         self, query: PersistentQuery, *, is_paused: bool = False
     ) -> SparkHosted | SharedHosted:
-        options = replace(
-            self._options,
-            on_notes=partial(self._take_notes, query.query_id),
-            auto_offset_reset=str(query.properties.get(_OFFSET_RESET, "latest")).lower(),
-            guarantee=_guarantee(query.properties),
-            properties={
-                name: value
-                for name, value in query.properties.items()
-                if isinstance(value, bool | int | float | str)
-            },
-        )
+        options = self._options_of(query)
         self._is_wanted.set()
         if self._warming is not None:
             self._warming.join()
@@ -117,10 +107,25 @@ class SparkQueryRunner:
             hosted.resume()
         return hosted
 
+    def _options_of(self, query: PersistentQuery) -> SparkQueryOptions:
+        return replace(
+            self._options,
+            on_notes=partial(self._take_notes, query.query_id),
+            auto_offset_reset=str(query.properties.get(_OFFSET_RESET, "latest")).lower(),
+            guarantee=_guarantee(query.properties),
+            properties={
+                name: value
+                for name, value in query.properties.items()
+                if isinstance(value, bool | int | float | str)
+            },
+        )
+
     def _why_alone(
         self, plan: QueryPlan, options: SparkQueryOptions, session: SparkSession | None
     ) -> str:
         """Why a query has a stream of its own; a query that has begun in either stays there."""
+        if has_begun_alone(plan.query_id, options):
+            return why_alone(plan, options, session) or "it began before it could share"
         return "" if self._stream.knows(plan.query_id) else why_alone(plan, options, session)
 
     def _take_notes(self, query_id: str, notes: Sequence[Note], _count: int) -> None:
@@ -146,7 +151,7 @@ class SparkQueryRunner:
             if reason
             else "   Topics are read by the workers, as columns"
         )
-        alone = self._why_alone(query.plan, self._options, self._session.started)
+        alone = self._why_alone(query.plan, self._options_of(query), self._session.started)
         lines.append(
             f"   Micro-batches of its own: {alone}"
             if alone
@@ -165,9 +170,8 @@ class SparkQueryRunner:
         return "" if spark is None else SparkQuery(query.plan, self._options, spark).explain()
 
     def forget(self, query: PersistentQuery) -> None:
-        if self._stream.knows(query.query_id):
-            self._stream.forget(query.query_id)
         delete_checkpoint(self._options.checkpoint_of(query.query_id))
+        self._stream.forget(query.query_id)
 
     def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
         reason = why_not_replaced(*self._encoded(old.plan), *self._encoded(plan))

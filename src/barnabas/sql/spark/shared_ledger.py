@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from barnabas.sql.spark.checkpoint import CheckpointError
@@ -36,12 +36,14 @@ Read = Mapping[tuple[str, int], int]
 
 @dataclass
 class Share:
-    """A query's part of the stream. `partitions`: of its state. `topic_ids`: by topic.
+    """A query's part of the stream. `state_name`: of its checkpoint; `partitions`: of its state.
+    `topic_ids`: by topic.
 
     `is_left`: the query is gone, and the next micro-batch deletes its state.
     """
 
     number: int
+    state_name: str
     partitions: int
     offsets: Offsets = field(default_factory=dict)
     is_left: bool = False
@@ -64,8 +66,9 @@ class Ledger:
     def open(cls, directory: str, committed: int, planned: int, tasks: int) -> Ledger:
         """Go on behind micro-batch `committed`; `planned`: the last that Spark has planned.
 
-        `tasks`: of a new ledger. Raises CheckpointError.
+        `tasks`: of a new ledger. Raises CheckpointError, OSError.
         """
+        assert tasks > 0, "labels are spread over tasks"
         ledger = cls(directory, planned, tasks)
         os.makedirs(ledger._directory, exist_ok=True)
         if committed or os.path.exists(ledger._path(0)):
@@ -77,15 +80,18 @@ class Ledger:
         ledger._write(planned)
         return ledger
 
-    def join(self, query_id: str, partitions: int, offsets: Callable[[], Offsets]) -> Share:
-        """The share of a query; a new one begins at the offsets that are then asked for.
+    def join(self, query_id: str, state_name: str, partitions: int, offsets: Offsets) -> Share:
+        """The share of a query; a new one begins at these offsets.
 
-        Raises CheckpointError, and what `offsets` raises.
+        It is new too if the query's checkpoint is: the state of the old one is deleted.
+        Raises CheckpointError, OSError.
         """
         found = self.shares.get(query_id)
         if found is not None and not found.is_left:
-            return found
-        made = Share(self._free_number(), partitions, offsets())
+            if (found.state_name, found.partitions) == (state_name, partitions):
+                return found
+            found.is_left = True
+        made = Share(self._free_number(), state_name, partitions, offsets)
         _put(self.shares, query_id, made)
         self._write_all()
         return made
@@ -98,6 +104,11 @@ class Ledger:
             self._write_all()
 
     @property
+    def query_ids(self) -> frozenset[str]:
+        """The queries that have a share."""
+        return frozenset(name for name, share in self.shares.items() if not share.is_left)
+
+    @property
     def left(self) -> list[Share]:
         """The shares whose state is to be deleted."""
         return [share for share in self.shares.values() if share.is_left]
@@ -105,13 +116,18 @@ class Ledger:
     def plan(self, reached: Mapping[str, Read]) -> int:
         """Write down the next micro-batch, by query where its offsets end; returns its number.
 
-        It also deletes what is left.
+        It also deletes what is left. Raises OSError, and changes nothing then.
         """
+        shares = {
+            name: replace(share, offsets={topic: dict(of) for topic, of in share.offsets.items()})
+            for name, share in self.shares.items()
+            if not share.is_left
+        }
         for query_id, read in reached.items():
-            self._advance(self.shares[query_id], read)
-        self.shares = {name: share for name, share in self.shares.items() if not share.is_left}
+            self._advance(shares[query_id], read)
+        self._write(self.number + 1, shares)
+        self.shares = shares
         self.number += 1
-        self._write(self.number)
         for number in self._numbers():
             if number <= self.number - _KEPT:
                 os.unlink(self._path(number))
@@ -139,9 +155,13 @@ class Ledger:
                 self._advance(share, read)
         self._write(self.number)
 
-    def extend(self, query_id: str, topic: str, partitions: Iterable[int]) -> None:
-        """Read new partitions of a topic from their beginning; written with the next plan."""
-        self._advance(self.shares[query_id], {(topic, partition): 0 for partition in partitions})
+    def extend(self, query_id: str, counts: Mapping[str, int]) -> None:
+        """Read partitions that topics have got from their beginning; written with the next plan."""
+        share = self.shares[query_id]
+        for topic, count in counts.items():
+            offsets = share.offsets.setdefault(topic, {})
+            for partition in range(count):
+                offsets.setdefault(partition, 0)
 
     @staticmethod
     def _advance(share: Share, read: Read) -> None:
@@ -149,7 +169,10 @@ class Ledger:
             share.offsets.setdefault(topic, {})[partition] = offset
 
     def _free_number(self) -> int:
+        """One that no share has, nor had in a micro-batch that may not be committed."""
         taken = {share.number for share in self.shares.values()}
+        for number in self._numbers():
+            taken |= {one["number"] for one in self._read(number)["shares"].values()}
         for _ in range(MEMBERS_MAX):
             number, self._next = self._next, (self._next + 1) % MEMBERS_MAX
             if number not in taken:
@@ -182,10 +205,7 @@ class Ledger:
                 topic: {int(partition): offset for partition, offset in ends.items()}
                 for topic, ends in one["offsets"].items()
             }
-            share = Share(
-                one["number"], one["partitions"], offsets, one["is_left"], one["topic_ids"]
-            )
-            self.shares[query_id] = share
+            self.shares[query_id] = Share(**{**one, "offsets": offsets})
 
     def _write(self, number: int, shares: Mapping[str, Share] | None = None) -> None:
         path = self._path(number)
@@ -198,6 +218,8 @@ class Ledger:
         }
         with open(f"{path}.partial", "w", encoding="utf-8") as file:
             json.dump(data, file)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(f"{path}.partial", path)
 
     def _write_all(self) -> None:
@@ -217,6 +239,21 @@ class Ledger:
                         _put(shares, name, share)
                 self._write(number, shares)
         self._write(self.number)
+
+
+def known_queries(directory: str) -> frozenset[str]:
+    """The queries that have a share in the newest ledger of a directory, whoever runs it.
+
+    Raises CheckpointError.
+    """
+    ledger = Ledger(directory, 0, 1)
+    try:
+        newest = max(ledger._numbers(), default=-1)
+    except FileNotFoundError:
+        return frozenset()
+    if newest >= 0:
+        ledger._load(ledger._read(newest))
+    return ledger.query_ids
 
 
 def _put(shares: dict[str, Share], name: str, share: Share) -> None:

@@ -18,7 +18,7 @@ from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Notes, Range, encode_parcel
 from barnabas.sql.spark.placement import partition_counts
 from barnabas.sql.spark.reading import why_spark_reads
-from barnabas.sql.spark.shared_ledger import Share
+from barnabas.sql.spark.shared_ledger import Offsets, Share
 from barnabas.sql.spark.topology import MEMBER_PARTITIONS_MAX, Place, member_labels
 
 _RECORDS_MAX: Final = 50_000
@@ -42,7 +42,8 @@ class Participant:
     """A query as it runs in the stream. `parcel`: its description for workers.
 
     `places`: the inputs of its stages that read topics. `partitions`: of its state; `counts`: of
-    its topics. `state_topics`: those whose keys have their state where they are.
+    its topics. `state_topics`: those whose keys have their state where they are. `state_name`: of
+    its checkpoint.
     """
 
     query_id: str
@@ -53,7 +54,10 @@ class Participant:
     partitions: int
     counts: dict[str, int]
     state_topics: Mapping[str, int]
-    reads_from_start: bool
+    state_name: str
+    first_offsets: Offsets
+    """Where it begins if it is new."""
+    topic_ids: Mapping[str, str]
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
     """The ends of its topics' partitions, as last heard of."""
 
@@ -64,8 +68,6 @@ def why_alone(
     spark: SparkSession | None,
 ) -> str:
     """Return why a new query cannot share a stream; empty if it can."""
-    if os.path.exists(os.path.join(options.checkpoint_of(plan.query_id), "offsets")):
-        return "it has begun so"
     if not options.is_shared:
         return "ksql.runtime.feature.shared.enabled is not set"
     if options.guarantee is not Guarantee.AT_LEAST_ONCE:
@@ -87,10 +89,11 @@ def why_alone(
     hosting = replace(
         draft.hosting, partitions=max(partitions), is_copartitioned=len(partitions) == 1
     )
-    return _why_several_operators(draft.spread(hosting))
+    return why_records_move(draft.spread(hosting))
 
 
-def _why_several_operators(hosted: HostedPlan) -> str:
+def why_records_move(hosted: HostedPlan) -> str:
+    """Return why one label cannot run all stages of a plan for its partition; empty if it can."""
     topology = hosted.topology
     if topology.partitions > MEMBER_PARTITIONS_MAX:
         return "its topics have too many partitions"
@@ -117,9 +120,15 @@ def ranges_of(participant: Participant, share: Share, ends: Listed) -> Iterator[
             yield Range(stage, place, topic, partition, first, until)
 
 
+def has_begun_alone(query_id: str, options: SparkQueryOptions) -> bool:
+    """Return whether a query has a checkpoint of Spark's of its own."""
+    return os.path.exists(os.path.join(options.checkpoint_of(query_id), "offsets"))
+
+
 def rows_of(
     participant: Participant, share: Share, ranges: Sequence[Range], tasks: int
 ) -> list[PushedRow]:
+    """The rows of a query's ranges, by label."""
     labels = member_labels(share.number, participant.partitions, tasks)
     rows: list[PushedRow] = []
     told: set[int] = set()

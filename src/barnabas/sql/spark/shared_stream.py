@@ -22,8 +22,9 @@ import queue
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -54,7 +55,7 @@ from barnabas.sql.spark.placement import (
 )
 from barnabas.sql.spark.processor import SharedProcessor
 from barnabas.sql.spark.query import configure_session
-from barnabas.sql.spark.shared_ledger import Ledger, Offsets, Share
+from barnabas.sql.spark.shared_ledger import Ledger, Offsets, known_queries
 from barnabas.sql.spark.shared_members import Participant, ranges_of, rows_of
 from barnabas.sql.spark.topology import member_labels, member_of
 from barnabas.sql.spark.worker import PARCEL_COLUMN, SCHEMA
@@ -70,6 +71,13 @@ _REFUSALS: Final = (
     KafkaError._UNKNOWN_TOPIC,
 )
 """They are of one topic, and its queries fail of them."""
+_ISOLATION: Final = IsolationLevel.READ_UNCOMMITTED
+_ENDS_SECONDS: Final = 3.0
+"""For the ends of all partitions."""
+_SILENT_SECONDS: Final = 30.0
+"""A partition whose leader did not answer is asked again so much later."""
+_LEAVE_SECONDS: Final = 10.0
+"""A query that is paused or terminated waits so long for the end of a micro-batch."""
 _LOOK_SECONDS: Final = 0.5
 """Between looks at a stream whose micro-batch runs."""
 _COUNTS_EVERY: Final = 50
@@ -109,6 +117,11 @@ class SharedStream:
         self._lock: int | None = None
         """The file that other servers find locked."""
         self._looks = 0
+        self._silent: dict[tuple[str, int], float] = {}
+        """Partitions whose leaders did not answer, and until when they are not asked."""
+        self._known: frozenset[str] | None = None
+        """The queries that have a share; None before the ledger is open."""
+        self._reached: Mapping[str, Offsets] = {}
         self._is_waiting = False
         """True while the cluster does not answer."""
         servers = {"bootstrap.servers": options.bootstrap_servers}
@@ -126,23 +139,27 @@ class SharedStream:
     def join(self, participant: Participant) -> None:
         """Have a query take part from the next micro-batch on, from where it was.
 
-        Raises CheckpointError, KafkaException, and what the start of a stream raises.
+        Raises CheckpointError, OSError, and what the start of a stream raises.
         """
         self._ask(lambda: self._join(participant))
 
     def leave(self, query_id: str) -> None:
         """Leave a query out; once this returns, no worker runs it."""
-        self._ask(lambda: self._participants.pop(query_id, None))
+        self._ask(lambda: self._participants.pop(query_id, None), _LEAVE_SECONDS)
 
     def forget(self, query_id: str) -> None:
-        """Leave a query out for good: its state is deleted, too. Raises CheckpointError."""
-        self._ask(lambda: self._forget(query_id))
+        """Leave a query out for good: its state is deleted, too.
+
+        Raises CheckpointError, OSError.
+        """
+        if self.knows(query_id):
+            self._ask(lambda: self._forget(query_id), _LEAVE_SECONDS)
 
     def knows(self, query_id: str) -> bool:
         """Return whether the stream has state and offsets of a query. Raises CheckpointError."""
-        if not os.path.exists(self.checkpoint):
-            return False
-        return self._ask(lambda: self._share(query_id)) is not None
+        if self._known is None:
+            return query_id in known_queries(self.checkpoint)
+        return query_id in self._known
 
     def explain(self) -> str:
         """Spark's physical plan of the last micro-batch; empty before the first."""
@@ -155,26 +172,41 @@ class SharedStream:
 
     def offsets_of(self, query_id: str) -> Offsets:
         """Where a query reads on, by topic and partition; empty if it never took part."""
-        ledger = self._ledger
-        share = None if ledger is None else ledger.shares.get(query_id)
-        if share is None or share.is_left:
-            return {}
-        return {topic: dict(ends) for topic, ends in share.offsets.items()}
+        return self._reached.get(query_id, {})
+
+    def first_offsets(self, counts: Mapping[str, int], *, from_start: bool) -> Offsets:
+        """Where a new query begins. Raises KafkaException."""
+        spec = OffsetSpec.earliest() if from_start else OffsetSpec.latest()
+        found: Offsets = {topic: {} for topic in counts}
+        listed = self._admin.offsets(_places(counts, spec), isolation=_ISOLATION)
+        for (topic, partition), offset in listed.items():
+            found[topic][partition] = offset
+        return found
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """The ids of topics that exist; brokers before 2.8 give none. Raises KafkaException."""
+        return _ids(self._admin.describe(topics))
 
     def close(self) -> None:
         """End; a micro-batch that runs is planned again by the next start."""
         self._closing.set()
         self._wake.set()
-        self.life.stop()
-        if self._is_started:
-            self._thread.join()
-        self._admin.close()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        try:
+            self.life.stop()
+            if self._is_started:
+                self._thread.join()
+            self.life.stop()  # should a request have been starting it
+        finally:
+            self._admin.close()
+            if self._lock is not None:
+                os.close(self._lock)
+                self._lock = None
 
-    def _ask(self, request: Callable[[], T]) -> T:
-        """Run it between two micro-batches."""
+    def _ask(self, request: Callable[[], T], patience_s: float | None = None) -> T:
+        """Run it between two micro-batches.
+
+        A micro-batch that takes longer than `patience_s` is stopped, and planned again.
+        """
         with self._starting:
             if not self._is_started:
                 self._thread.start()
@@ -185,48 +217,49 @@ class SharedStream:
         if self._closing.is_set():
             self._thread.join()
             self._answer()
+        try:
+            return answer.result(patience_s)
+        except FutureTimeoutError:
+            if answer.done():
+                raise
+        _log.warning("%s: a micro-batch of over %.0f s is stopped for a query", _NAME, patience_s)
+        self.life.stop()
         return answer.result()
 
     def _join(self, participant: Participant) -> None:
         self._start()
         assert self._ledger is not None
-        topics = participant.counts
-        described = self._admin.describe(topics)
-        share = self._ledger.join(
-            participant.query_id,
-            participant.partitions,
-            lambda: self._first_offsets(topics, participant.reads_from_start),
+        query_id = participant.query_id
+        self._ledger.join(
+            query_id, participant.state_name, participant.partitions, participant.first_offsets
         )
-        for topic, count in topics.items():
-            known = share.offsets.get(topic, {})
-            added = [one for one in range(count) if one not in known]
-            self._ledger.extend(participant.query_id, topic, added)
-        self._identify(participant.query_id, described)
-        self._participants[participant.query_id] = participant
+        self._ledger.extend(query_id, participant.counts)
+        self._identify(query_id, participant.topic_ids)
+        self._participants[query_id] = participant
+        self._publish()
 
     def _forget(self, query_id: str) -> None:
         self._participants.pop(query_id, None)
-        if os.path.exists(self.checkpoint) and self._share(query_id) is not None:
-            assert self._ledger is not None
-            self._ledger.leave(query_id)
-
-    def _share(self, query_id: str) -> Share | None:
         if self._ledger is None:
-            self._ledger = self._open_ledger(0)
-        share = self._ledger.shares.get(query_id)
-        return None if share is None or share.is_left else share
+            self._ledger = self._open_ledger(1)
+        self._ledger.leave(query_id)
+        self._publish()
 
-    def _first_offsets(self, counts: Mapping[str, int], reads_from_start: bool) -> Offsets:
-        spec = OffsetSpec.earliest() if reads_from_start else OffsetSpec.latest()
-        found: Offsets = {topic: {} for topic in counts}
-        for (topic, partition), offset in self._listed(counts, spec).items():
-            found[topic][partition] = offset
-        return found
+    def _publish(self) -> None:
+        """Tell other threads who is known, and the offsets that were reached."""
+        assert self._ledger is not None
+        self._known = self._ledger.query_ids
+        self._reached = {
+            query_id: {topic: dict(of) for topic, of in share.offsets.items()}
+            for query_id, share in self._ledger.shares.items()
+        }
 
     # --- Spark's stream ----------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Raises CheckpointError, and what Spark raises."""
+        """Raises CheckpointError, OSError, and what Spark raises."""
+        if self._closing.is_set():
+            raise RuntimeError(f"the {_NAME} is closed")
         if self.life.state is QueryState.ERROR:
             self.life.stop()
         if self.life.state is QueryState.PAUSED:
@@ -237,12 +270,14 @@ class SharedStream:
         cores = cores_of(str(spark.sparkContext.master))
         ledger = self._open_ledger(cores or spark.sparkContext.defaultParallelism)
         self._ledger = ledger
+        self._publish()
         configure_session(spark, ledger.tasks)
         self._source = source = PushedRows(spark, ledger.number)
         options = self._options
         clients = tuple(sorted(options.clients.items()))
         common = Hosting(
             *("", "", 1, 1),
+            registry_urls=options.registry_urls,
             registry_user_info=options.registry_user_info,
             registry_tls=options.registry_tls,
             clients=clients,
@@ -276,6 +311,7 @@ class SharedStream:
         if batch is None or batch_number(self.checkpoint, batch_id) != batch.number:
             return
         self._take(batch, batch_id, reports)
+        self._publish()
         batch.done.set()
 
     def _take(self, batch: _Batch, batch_id: int, reports: Sequence[Report]) -> None:
@@ -287,7 +323,10 @@ class SharedStream:
             number, label_partition = member_of(report.label)
             participant = batch.share_numbers[number]
             if report.failure is None:
-                participant.reader.took(batch_id, report.notes)
+                try:
+                    participant.reader.took(batch_id, report.notes)
+                except Exception:  # noqa: BLE001  the micro-batch is done all the same
+                    _log.exception("the notes of %s are lost", participant.query_id)
                 continue
             query_id = participant.query_id
             failures.setdefault(query_id, report.failure)
@@ -318,6 +357,8 @@ class SharedStream:
                 self._is_waiting = True
             except Exception as error:  # noqa: BLE001  all its queries stop of it, and say so
                 self._fail_all(error)
+                # The next start goes on from what Spark has committed.
+                self.life.stop()
             self._wait(due_s)
         self._answer()
 
@@ -349,13 +390,16 @@ class SharedStream:
 
     def _step(self) -> None:
         """Run a micro-batch if there is something to read. Raises KafkaException."""
+        state = self.life.state
+        if self._closing.is_set() or not self._has_work:
+            return
+        if state is QueryState.ERROR:
+            self._fail_all(self.life.last_failure or RuntimeError(f"the {_NAME} has ended"))
+            return
+        if state is QueryState.PAUSED:  # stopped in the middle of a micro-batch
+            self._start()
         ledger = self._ledger
-        if ledger is None:
-            return
-        if self.life.state is not QueryState.RUNNING:
-            if self._participants and not self._closing.is_set():
-                self._fail_all(self.life.last_failure or RuntimeError(f"the {_NAME} has ended"))
-            return
+        assert ledger is not None
         self._look_at_partitions()
         topics: dict[str, int] = {}
         for participant in self._participants.values():
@@ -406,82 +450,79 @@ class SharedStream:
 
     # --- topics ------------------------------------------------------------------------------
 
-    def _listed(
-        self, counts: Mapping[str, int], spec: OffsetSpec, *, of: str | None = None
-    ) -> Listed:
+    def _ends(self, counts: Mapping[str, int]) -> Listed:
+        """The ends of partitions whose leaders answer; the others are asked again later.
+
+        Queries of a topic that is gone, or refused, fail. Raises KafkaException.
+        """
+        now_s = time.monotonic()
+        self._silent = {place: until for place, until in self._silent.items() if until > now_s}
         asked = {
-            TopicPartition(topic, partition): spec
-            for topic, count in counts.items()
-            if of is None or topic == of
-            for partition in range(count)
+            place: spec
+            for place, spec in _places(counts, OffsetSpec.latest()).items()
+            if (place.topic, place.partition) not in self._silent
         }
         if not asked:
             return {}
-        return self._admin.offsets(asked, isolation=IsolationLevel.READ_UNCOMMITTED)
-
-    def _ends(self, counts: Mapping[str, int]) -> Listed:
-        """The ends of partitions; queries of a topic that is gone, or refused, fail.
-
-        Raises KafkaException.
-        """
-        try:
-            return self._listed(counts, OffsetSpec.latest())
-        except KafkaException as error:
-            if error.args[0].code() not in _REFUSALS:
-                raise
-        found: Listed = {}
-        for topic in counts:
-            try:
-                found |= self._listed(counts, OffsetSpec.latest(), of=topic)
-            except KafkaException as error:
-                if error.args[0].code() not in _REFUSALS:
-                    raise
-                for participant in list(self._participants.values()):
-                    if topic in participant.counts:
-                        self._fail(participant.query_id, error)
+        found, errors = self._admin.known_offsets(asked, _ENDS_SECONDS, _ISOLATION)
+        for place, error in errors.items():
+            if error.code() not in _REFUSALS:
+                self._silent[place] = time.monotonic() + _SILENT_SECONDS
+                _log.warning("%s: the end of %s-%d is not known: %s", _NAME, *place, error.str())
+                continue
+            for participant in list(self._participants.values()):
+                if place[0] in participant.counts:
+                    self._fail(participant.query_id, KafkaException(error))
         return found
 
     def _look_at_partitions(self) -> None:
-        """Find topics that are gone or have got partitions. Raises KafkaException."""
+        """Find topics that are gone, were created again or have got partitions."""
         self._looks += 1
-        if self._looks % _COUNTS_EVERY or not self._participants:
+        if self._looks % _COUNTS_EVERY:
             return
         assert self._ledger is not None
         participants = list(self._participants.values())
-        described = self._admin.describe(
+        described = self._described(
             {topic for of in participants for topic in (*of.counts, of.sink)}
         )
-        counts = {topic: len(of.partitions) for topic, of in described.items()}
         for participant in participants:
             query_id = participant.query_id
-            gone = [one for one in (*participant.counts, participant.sink) if one not in counts]
-            if gone:
-                text = f"Topic {gone[0]} of query {query_id} is missing"
+            topics = [*participant.counts, participant.sink]
+            if any(topic not in described for topic in topics):
+                gone = next(topic for topic in topics if topic not in described)
+                text = f"Topic {gone} of query {query_id} is missing"
                 self._fail(query_id, MissingTopicError(text))
                 continue
-            grown = {
-                topic: counts[topic]
-                for topic, count in participant.counts.items()
-                if counts[topic] > count
+            answered = {
+                topic: of for topic in participant.counts if (of := described[topic]) is not None
             }
-            moved = sorted(grown.keys() & participant.state_topics.keys())
+            counts = {topic: len(of.partitions) for topic, of in answered.items()}
+            moved = [
+                topic
+                for topic, count in participant.state_topics.items()
+                if counts.get(topic, count) > count
+            ]
             if moved:
                 # Its keys may be elsewhere now; the next start checks that.
                 error = AddedPartitionsError(moved[0], participant.state_topics[moved[0]])
                 self._fail(query_id, error)
                 continue
-            for topic, count in grown.items():
-                added = range(participant.counts[topic], count)
-                self._ledger.extend(query_id, topic, added)
-            participant.counts.update(grown)
-            self._identify(query_id, {topic: described[topic] for topic in participant.counts})
+            participant.counts.update(counts)
+            self._ledger.extend(query_id, participant.counts)
+            self._identify(query_id, _ids(answered))
 
-    def _identify(self, query_id: str, described: Mapping[str, TopicDescription]) -> None:
+    def _described(self, topics: Iterable[str]) -> dict[str, TopicDescription | None]:
+        """Topics that exist; None for those that cannot be asked for."""
+        try:
+            return dict(self._admin.describe(topics))
+        except KafkaException as error:
+            _log.warning("%s: topics cannot be described: %s", _NAME, error)
+        return dict.fromkeys(topics)
+
+    def _identify(self, query_id: str, topic_ids: Mapping[str, str]) -> None:
         """Have topics that were deleted and created again read from their beginning."""
         assert self._ledger is not None
-        # Brokers of versions before 2.8 give no ids.
-        ids = {topic: str(of.topic_id) for topic, of in described.items() if of.topic_id}
-        for topic in self._ledger.identify(query_id, ids):
+        for topic in self._ledger.identify(query_id, topic_ids):
             _log.warning("%s reads %s from its beginning: it was created again", query_id, topic)
 
     @staticmethod
@@ -489,6 +530,18 @@ class SharedStream:
         for place, end in ends.items():
             if place[0] in participant.counts:
                 participant.ends[place] = end
+
+
+def _places(counts: Mapping[str, int], spec: OffsetSpec) -> dict[TopicPartition, OffsetSpec]:
+    return {
+        TopicPartition(topic, partition): spec
+        for topic, count in counts.items()
+        for partition in range(count)
+    }
+
+
+def _ids(described: Mapping[str, TopicDescription]) -> dict[str, str]:
+    return {topic: str(of.topic_id) for topic, of in described.items() if of.topic_id}
 
 
 def _locked(directory: str) -> int:

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.sql.spark.hosted import HostedPlan, Placed, forgotten_on_failure
 from barnabas.sql.spark.hosting import Hosting, RangeReading
@@ -36,18 +36,19 @@ from barnabas.sql.spark.worker import sent
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # comes without types
 
-_SECRETS = ("ksql.streams.", "ksql.schema.registry.")
-"""Settings of clients, which no stage of a plan reads."""
+_OF_STAGES: Final = ("ksql.functions.", "ksql.timestamp.", "ksql.logging.processing.")
+"""Settings that the stages of a plan read; others may be secrets."""
 
 
 def member_parcel(hosting: Hosting) -> bytes:
     """The description of a member for workers, without secrets: Spark writes it to files."""
     properties = tuple(
-        (name, value) for name, value in hosting.properties if not name.startswith(_SECRETS)
+        (name, value) for name, value in hosting.properties if name.startswith(_OF_STAGES)
     )
     public = replace(
         hosting,
         properties=properties,
+        registry_urls=(),
         registry_user_info=None,
         registry_tls=None,
         clients=(),
@@ -59,6 +60,7 @@ def _hosting_of(member: Member, common: Hosting) -> Hosting:
     found: Hosting = pickle.loads(member.hosting)
     return replace(
         found,
+        registry_urls=common.registry_urls,
         registry_user_info=common.registry_user_info,
         registry_tls=common.registry_tls,
         clients=common.clients,
@@ -72,10 +74,10 @@ def run_member(
     import pandas as pd  # here, as the module is read where pandas is not
 
     parcels = [decode_parcel(bytes(data)) for frame in rows for data in frame["parcel"].to_numpy()]
+    if any(isinstance(one, Left) for one in parcels):
+        state.clear()
     member = next((one for one in parcels if isinstance(one, Member)), None)
     if member is None:
-        assert all(isinstance(one, Left) for one in parcels), "only what is left has no member"
-        state.clear()
         return pd.DataFrame({"label": pd.Series([], dtype="int32"), "parcel": []})
     report = _run(_hosting_of(member, common), reading, MapStatePages(state), label, parcels)
     return pd.DataFrame(
@@ -92,14 +94,17 @@ def _run(
 ) -> Report:
     began = time.perf_counter()
     _, partition = member_of(label)
-    state = partition_state(f"{hosting.state_name}/0", partition, PartitionState)
+    state: PartitionState | None = None
     try:
         with forgotten_on_failure(hosting) as plan:
-            written = _processed(plan, reading, state, pages, partition, parcels)
+            if plan.topology.operators:
+                state = partition_state(f"{hosting.state_name}/0", partition, PartitionState)
+                state.attach(pages)
+            written = _processed(plan, reading, state, partition, parcels)
             notes = plan.take_notes()
-    except Exception:  # noqa: BLE001  it is reported, and the query stops of it
+    except (Exception, SystemExit):  # noqa: BLE001  it is reported, and the query stops of it
         return Report(label, Notes(), traceback.format_exc())
-    if plan.topology.operators:
+    if state is not None:
         state.flush()
     notes.written = written
     notes.calls = pages.calls
@@ -110,12 +115,11 @@ def _run(
 def _processed(
     plan: HostedPlan,
     reading: RangeReading,
-    state: PartitionState,
-    pages: MapStatePages,
+    state: PartitionState | None,
     partition: int,
     parcels: Sequence[Parcel],
 ) -> int:
-    """Run all stages, write the results, and return how many; puts nothing into `pages`."""
+    """Run all stages, write the results, and return how many; puts nothing into Spark's state."""
     placed: list[Placed] = []
     for parcel in parcels:
         if isinstance(parcel, Range):
@@ -125,11 +129,14 @@ def _processed(
         elif isinstance(parcel, Raw):
             placed += plan.from_source(parcel)
     made = [one for one in placed if one[1] is None]
-    if plan.topology.operators:
-        incoming = [
-            one for _, number, one in placed if number is not None and isinstance(one, Incoming)
-        ]
-        state.attach(pages)
+    incoming: list[Incoming] = []
+    for target, number, one in placed:
+        if number is not None:
+            assert (target, number) == (partition, 0), "records stay where they are"
+            assert isinstance(one, Incoming)
+            incoming.append(one)
+    if state is not None:
         made += plan.run_operator(0, partition, incoming, state.open)
-    _, written = sent(plan, made)
+    rows, written = sent(plan, made)
+    assert not rows, "all results are written here"
     return written
