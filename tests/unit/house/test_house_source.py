@@ -70,7 +70,6 @@ SMALLER_FOR_A_REASON = {
     "schemas/data/cache": "for converters and transforms",
     "schemas/errors": "for all formats and their users",
     "spark/archives": "for SQL and streams",
-    "spark/java_code": "three classes of Java are compiled by it",
     "sql/analysis/filters": "WHERE's planner imports HAVING's node, and both check conditions",
     "sql/formats/base64_text": "for three formats",
     "sql/functions/built_in": "imports all functions, which import the catalog",

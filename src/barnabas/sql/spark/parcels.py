@@ -172,7 +172,7 @@ class Written:
 
 @dataclass(slots=True)
 class Member:
-    """A query that shares a stream; `hosting`: all of it that is no secret, pickled."""
+    """A query that shares a stream; `hosting`: all of it that is no secret."""
 
     hosting: bytes
 

@@ -7,13 +7,13 @@ again. Its results up to there may be written twice, as `at_least_once` allows.
 
 from __future__ import annotations
 
-import pickle
 import time
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.sql.runtime.rows_encoding import pack, unpack
 from barnabas.sql.spark.hosted import HostedPlan, Placed, forgotten_on_failure
 from barnabas.sql.spark.hosting import Hosting, RangeReading
 from barnabas.sql.spark.parcels import (
@@ -40,30 +40,36 @@ _OF_STAGES: Final = ("ksql.functions.", "ksql.timestamp.", "ksql.logging.process
 """Settings that the stages of a plan read; others may be secrets."""
 
 
+_TOLD: Final = (
+    "query_id",
+    "plan",
+    "partitions",
+    "tasks",
+    "is_copartitioned",
+    "emits_every_change",
+    "state_name",
+    "extension_directory",
+    "sink_servers",
+    "sink_partitions",
+    "columns_from",
+)
+"""Of a query's hosting; all of a stream's queries have the rest in common."""
+
+
 def member_parcel(hosting: Hosting) -> bytes:
     """The description of a member for workers, without secrets: Spark writes it to files."""
     properties = tuple(
         (name, value) for name, value in hosting.properties if name.startswith(_OF_STAGES)
     )
-    public = replace(
-        hosting,
-        properties=properties,
-        registry_urls=(),
-        registry_user_info=None,
-        registry_tls=None,
-        clients=(),
-    )
-    return encode_parcel(Member(pickle.dumps(public)))
+    return encode_parcel(Member(pack((properties, *(getattr(hosting, name) for name in _TOLD)))))
 
 
 def _hosting_of(member: Member, common: Hosting) -> Hosting:
-    found: Hosting = pickle.loads(member.hosting)
+    properties, *told = unpack(member.hosting)
     return replace(
-        found,
-        registry_urls=common.registry_urls,
-        registry_user_info=common.registry_user_info,
-        registry_tls=common.registry_tls,
-        clients=common.clients,
+        common,
+        properties=tuple((name, value) for name, value in properties),
+        **dict(zip(_TOLD, told, strict=True)),
     )
 
 
