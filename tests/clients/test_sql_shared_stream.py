@@ -116,7 +116,7 @@ class World:
         producer.flush()
 
     def piped(self, plan: QueryPlan, skipped: int = 0) -> list[TopicRecord]:
-        """What the driver makes of what was sent."""
+        """The driver's results of all that was sent."""
         driver = Driver([plan], PlanCompiler(functions()))
         for topic, record in self.sent[skipped:]:
             driver.pipe(topic, TopicRecord(record.key, record.value, record.timestamp_ms))
@@ -227,7 +227,7 @@ def test_state_and_offsets_outlive_the_server(world: World) -> None:
         world.await_last(one.plan)
     world.runner.close()
     world.send(70, 70)
-    # As it has begun, whatever the setting is now.
+    # The setting is for new queries alone.
     world.runner = world.new_runner(is_shared=False)
     world.start(counted)
     world.await_last(counted.plan)

@@ -141,7 +141,7 @@ class LedgerAgainstSpark(RuleBasedStateMachine):
             assert not share.is_left
             assert share.number == number
             assert share.offsets["t"] == state[number]
-        # Whatever else has state is going to be deleted.
+        # All other state is going to be deleted.
         known = {share.number for share in self.ledger.shares.values()}
         assert set(state) <= known
 

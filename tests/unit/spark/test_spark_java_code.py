@@ -15,7 +15,7 @@ THREADS = 4
 
 
 class Jvm:
-    """Compiles slowly enough that all threads ask meanwhile; each class has an object."""
+    """Compiles slowly enough that all threads ask for it; each class has an object."""
 
     def __init__(self) -> None:
         self.compiled = 0

@@ -123,7 +123,7 @@ class SparkQueryRunner:
     def _why_alone(
         self, plan: QueryPlan, options: SparkQueryOptions, session: SparkSession | None
     ) -> str:
-        """Why a query has a stream of its own; a query that has begun in either stays there."""
+        """Return why a query does not share; one that has begun stays where it is."""
         if has_begun_alone(plan.query_id, options):
             return why_alone(plan, options, session) or "it began before it could share"
         return "" if self._stream.knows(plan.query_id) else why_alone(plan, options, session)

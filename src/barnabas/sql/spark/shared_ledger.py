@@ -242,7 +242,7 @@ class Ledger:
 
 
 def known_queries(directory: str) -> frozenset[str]:
-    """The queries that have a share in the newest ledger of a directory, whoever runs it.
+    """The queries that have a share in the newest ledger of a directory.
 
     Raises CheckpointError.
     """

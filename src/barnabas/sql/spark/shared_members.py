@@ -56,7 +56,7 @@ class Participant:
     state_topics: Mapping[str, int]
     state_name: str
     first_offsets: Offsets
-    """Where it begins if it is new."""
+    """The offsets at which it begins if it is new."""
     topic_ids: Mapping[str, str]
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
     """The ends of its topics' partitions, as last heard of."""
@@ -121,7 +121,7 @@ def ranges_of(participant: Participant, share: Share, ends: Listed) -> Iterator[
 
 
 def has_begun_alone(query_id: str, options: SparkQueryOptions) -> bool:
-    """Return whether a query has a checkpoint of Spark's of its own."""
+    """Return whether a query has its own checkpoint of Spark's."""
     return os.path.exists(os.path.join(options.checkpoint_of(query_id), "offsets"))
 
 

@@ -33,6 +33,7 @@ from confluent_kafka.admin import OffsetSpec, TopicDescription
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from barnabas.base.backoff import doubled
 from barnabas.kafka.admin import Admin, Listed
 from barnabas.spark.interruption import interruptible
 from barnabas.spark.pushed_rows import (
@@ -74,8 +75,9 @@ _REFUSALS: Final = (
 _ISOLATION: Final = IsolationLevel.READ_UNCOMMITTED
 _ENDS_SECONDS: Final = 3.0
 """For the ends of all partitions."""
-_SILENT_SECONDS: Final = 30.0
-"""A partition whose leader did not answer is asked again so much later."""
+_SILENT_SECONDS: Final = 1.0
+_SILENT_SECONDS_MAX: Final = 30.0
+"""A partition whose leader did not answer is asked again so much later: longer each time."""
 _LEAVE_SECONDS: Final = 10.0
 """A query that is paused or terminated waits so long for the end of a micro-batch."""
 _LOOK_SECONDS: Final = 0.5
@@ -117,8 +119,9 @@ class SharedStream:
         self._lock: int | None = None
         """The file that other servers find locked."""
         self._looks = 0
-        self._silent: dict[tuple[str, int], float] = {}
-        """Partitions whose leaders did not answer, and until when they are not asked."""
+        self._silent: dict[tuple[str, int], tuple[float, int]] = {}
+        """Partitions whose leaders did not answer: until when they are not asked, and how often
+        they did not."""
         self._known: frozenset[str] | None = None
         """The queries that have a share; None before the ledger is open."""
         self._reached: Mapping[str, Offsets] = {}
@@ -175,7 +178,7 @@ class SharedStream:
         return self._reached.get(query_id, {})
 
     def first_offsets(self, counts: Mapping[str, int], *, from_start: bool) -> Offsets:
-        """Where a new query begins. Raises KafkaException."""
+        """The offsets at which a new query begins. Raises KafkaException."""
         spec = OffsetSpec.earliest() if from_start else OffsetSpec.latest()
         found: Offsets = {topic: {} for topic in counts}
         listed = self._admin.offsets(_places(counts, spec), isolation=_ISOLATION)
@@ -358,9 +361,15 @@ class SharedStream:
             except Exception as error:  # noqa: BLE001  all its queries stop of it, and say so
                 self._fail_all(error)
                 # The next start goes on from what Spark has committed.
-                self.life.stop()
+                self._stop_stream()
             self._wait(due_s)
         self._answer()
+
+    def _stop_stream(self) -> None:
+        try:
+            self.life.stop()
+        except Exception:  # noqa: BLE001  this thread has to answer requests
+            _log.exception("the %s could not be stopped", _NAME)
 
     def _wait(self, due_s: float) -> None:
         """Answer requests until the next micro-batch may begin."""
@@ -456,18 +465,21 @@ class SharedStream:
         Queries of a topic that is gone, or refused, fail. Raises KafkaException.
         """
         now_s = time.monotonic()
-        self._silent = {place: until for place, until in self._silent.items() if until > now_s}
         asked = {
             place: spec
             for place, spec in _places(counts, OffsetSpec.latest()).items()
-            if (place.topic, place.partition) not in self._silent
+            if self._silent.get((place.topic, place.partition), (now_s, 0))[0] <= now_s
         }
         if not asked:
             return {}
         found, errors = self._admin.known_offsets(asked, _ENDS_SECONDS, _ISOLATION)
+        for place in found.keys() & self._silent.keys():
+            del self._silent[place]
         for place, error in errors.items():
             if error.code() not in _REFUSALS:
-                self._silent[place] = time.monotonic() + _SILENT_SECONDS
+                _, failures = self._silent.get(place, (0.0, 0))
+                pause_s = doubled(_SILENT_SECONDS, _SILENT_SECONDS_MAX, failures)
+                self._silent[place] = time.monotonic() + pause_s, failures + 1
                 _log.warning("%s: the end of %s-%d is not known: %s", _NAME, *place, error.str())
                 continue
             for participant in list(self._participants.values()):

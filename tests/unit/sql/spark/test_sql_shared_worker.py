@@ -1,4 +1,4 @@
-"""What workers of a shared stream are told of its queries."""
+"""The parcels of a shared stream, and its labels."""
 
 from __future__ import annotations
 
