@@ -51,7 +51,7 @@ JOIN = "CREATE STREAM q AS SELECT s.k, s.v, t.name FROM s JOIN t ON s.k = t.k;"
 MOVES = "CREATE TABLE q AS SELECT site, COUNT(*) AS n FROM s GROUP BY site;"
 STARVED = "Python worker failed to connect back"
 """Spark waits ten seconds for the start of a process, which a busy machine may need."""
-PROCESS = Path(__file__).with_name("sql_shared_process.py")
+PROCESS = Path(__file__).with_name("sql_spark_shared_process.py")
 PARTITIONS = 3
 START_MS = 1_700_000_000_000
 Last = dict[bytes, tuple[bytes | None, int]]

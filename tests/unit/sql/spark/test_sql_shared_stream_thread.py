@@ -1,0 +1,213 @@
+"""The thread of a shared stream, without Spark: what it plans, and what it does about trouble."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import KafkaError
+
+from barnabas.spark.supervision import QueryState
+from barnabas.sql.spark import shared_stream
+from barnabas.sql.spark.options import SparkQueryOptions
+from barnabas.sql.spark.parcels import Notes, Range, Report, decode_parcel
+from barnabas.sql.spark.shared_ledger import Ledger
+from barnabas.sql.spark.shared_members import Participant
+from barnabas.sql.spark.shared_stream import SharedStream
+from barnabas.sql.spark.topology import member_of
+from support.node_process import wait_until
+
+
+class Query:
+    """Notes what the stream tells it."""
+
+    def __init__(self) -> None:
+        self.read = 0
+        self.failures: list[BaseException] = []
+
+    def took(self, batch_id: int, notes: Notes) -> None:
+        self.read += notes.read
+
+    def failed(self, error: BaseException) -> None:
+        self.failures.append(error)
+
+
+class Life:
+    """Spark's stream: it runs until it is stopped, and opens the ledger at each start."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.state = QueryState.PAUSED
+        self.last_failure: BaseException | None = None
+        self.stops = 0
+
+    def start(self) -> None:
+        world = self._world
+        stream = world.stream
+        stream._ledger = Ledger.open(stream.checkpoint, world.committed, world.offered, 2)
+        stream._source = cast("Any", world)
+        stream._publish()
+        self.state = QueryState.RUNNING
+
+    def stop(self) -> None:
+        self.stops += 1
+        self.state = QueryState.PAUSED
+
+
+class World:
+    """A stream of one topic of two partitions; micro-batches are done at once, or hang."""
+
+    def __init__(self, directory: Path) -> None:
+        options = SparkQueryOptions("127.0.0.1:1", str(directory), is_shared=True, trigger_ms=1)
+        self.stream = SharedStream(options, lambda: cast("Any", None))
+        self.life = Life(self)
+        self.stream.life = cast("Any", self.life)
+        self.stream._admin = cast("Any", self)
+        self.committed = self.offered = 0
+        self.ends = {("t", 0): 0, ("t", 1): 0}
+        self.errors: dict[tuple[str, int], KafkaError] = {}
+        self.asked: list[set[tuple[str, int]]] = []
+        self.is_hanging = threading.Event()
+        self.ranges: list[tuple[int, int, int, int]] = []
+        """Share, partition, first and until of all that was done."""
+        self.queries = {name: Query() for name in ("a", "b")}
+
+    def join(self, name: str) -> None:
+        self.stream.join(
+            Participant(
+                name,
+                self.queries[name],
+                b"\x91\x07",
+                {(0, 0): "t"},
+                "sink",
+                2,
+                {"t": 2},
+                {"t": 2},
+                f"state of {name}",
+                {"t": {0: 0, 1: 0}},
+                {},
+            )
+        )
+
+    # --- Spark's source and the cluster -------------------------------------------------------
+
+    def offer(self, number: int, rows: list[tuple[int, bytes]]) -> None:
+        self.offered = number
+        batch = self.stream._batch
+        assert batch is not None
+        assert batch.number == number
+        if self.is_hanging.is_set():
+            return
+        reports = []
+        for label, parcel in rows:
+            one = decode_parcel(parcel) if parcel != b"\x91\x07" else None
+            if isinstance(one, Range):
+                share, partition = member_of(label)
+                self.ranges.append((share, partition, one.first, one.until))
+                reports.append(Report(label, Notes(read=one.until - one.first), None))
+        self.committed = number
+        self.stream._take(batch, number, reports)
+        self.stream._publish()
+        batch.done.set()
+
+    def known_offsets(self, asked: dict[Any, Any], *_: Any) -> Any:
+        places = {(one.topic, one.partition) for one in asked}
+        self.asked.append(places)
+        found = {place: self.ends[place] for place in places if place not in self.errors}
+        return found, {place: self.errors[place] for place in places & self.errors.keys()}
+
+    def describe(self, topics: set[str]) -> dict[str, Any]:
+        part = type("Described", (), {"partitions": [0, 1], "topic_id": None})
+        return dict.fromkeys(topics, part())
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.stream.close()
+
+
+def test_each_query_gets_what_it_has_not_read(world: World) -> None:
+    world.ends = {("t", 0): 3, ("t", 1): 5}
+    world.join("a")
+    wait_until(lambda: world.queries["a"].read == 8, "all records")
+    world.ends["t", 0] = 4
+    world.join("b")
+    wait_until(lambda: (world.queries["a"].read, world.queries["b"].read) == (9, 9), "the rest")
+    assert (0, 0, 3, 4) in world.ranges
+    assert world.stream.offsets_of("a") == world.stream.offsets_of("b") == {"t": {0: 4, 1: 5}}
+
+
+def test_a_query_leaves_a_micro_batch_that_hangs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_stream, "_LEAVE_SECONDS", 0.05)
+    monkeypatch.setattr(shared_stream, "_LOOK_SECONDS", 0.01)
+    world.join("a")
+    world.join("b")
+    world.is_hanging.set()
+    world.ends["t", 1] = 6
+    wait_until(lambda: world.offered == 1, "the micro-batch")
+    world.stream.leave("a")
+    assert world.life.stops == 1
+    world.is_hanging.clear()
+    wait_until(lambda: world.queries["b"].read == 6, "the records of the other")
+    assert world.queries["a"].read == 0
+    world.join("a")
+    wait_until(lambda: world.queries["a"].read == 6, "its own records")
+    assert world.queries["a"].failures == world.queries["b"].failures == []
+
+
+def test_what_could_not_be_written_down_is_read_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.join("a")
+    with monkeypatch.context() as full:
+        error = OSError(errno.ENOSPC, "No space left on device")
+
+        def no_room(*_: Any) -> None:
+            raise error
+
+        full.setattr(Ledger, "_write", no_room)
+        world.ends["t", 0] = 7
+        wait_until(lambda: world.queries["a"].failures == [error], "the failure")
+        wait_until(lambda: world.life.state is QueryState.PAUSED, "the end of the stream")
+    world.join("a")
+    wait_until(lambda: world.queries["a"].read == 7, "the records")
+
+
+def test_a_partition_without_a_leader_holds_up_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_stream, "_SILENT_SECONDS", 0.05)
+    world.errors["t", 0] = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
+    world.ends = {("t", 0): 2, ("t", 1): 3}
+    world.join("a")
+    wait_until(lambda: world.queries["a"].read == 3, "the records of the other partition")
+    wait_until(lambda: sum(("t", 0) in asked for asked in world.asked) > 1, "another question")
+    assert sum(("t", 0) not in asked for asked in world.asked) > 0, "not each time"
+    del world.errors["t", 0]
+    wait_until(lambda: world.queries["a"].read == 5, "its records")
+    assert world.queries["a"].failures == []
+
+
+def test_a_topic_that_is_refused_fails_its_queries(world: World) -> None:
+    world.errors["t", 0] = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    world.join("a")
+    wait_until(lambda: len(world.queries["a"].failures) == 1, "the failure")
+
+
+def test_nothing_starts_after_the_end(world: World) -> None:
+    world.stream.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        world.join("a")
+    world.stream.leave("a")
+    assert world.life.state is QueryState.PAUSED
