@@ -176,7 +176,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Vouched:
-    """What an identity provider last said of a user."""
+    """A user as the identity provider last described them."""
 
     roles: frozenset[str]
     subject: str

@@ -285,7 +285,7 @@ class WireProducer:
         for place in self._batches:
             by_leader.setdefault(self._leaders.of(place), []).append(place)
         problems = 0
-        # What breaks connections comes last, so that it does not hinder other partitions.
+        # Batches at which the leader closes the connection come last: others are sent before.
         for leader, places in sorted(by_leader.items(), key=lambda item: self._breaks(item[1])):
             for batches in self._requests(sorted(places, key=lambda place: self._breaks([place]))):
                 connection = self._leaders.connection(leader)

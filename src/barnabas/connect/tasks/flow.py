@@ -75,7 +75,7 @@ class SourceFlow:
         self.is_plain = self._chain.is_plain
         """True if bytes pass it unchanged."""
         self.takes_columns = self._chain.takes_columns
-        """Whether many records may be converted at once."""
+        """True if many records may be converted at once."""
 
     def convert_column(self, column: SourceColumn) -> list[bytes | None] | None:
         """Return the values to write, without keys; None if records must go one by one.
@@ -157,7 +157,7 @@ class SinkFlow:
             policy, reporters, self.counts, stopping or Event(), show=unmasked.shown
         )
         self.takes_columns = self._chain.takes_columns
-        """Whether many records may be converted at once."""
+        """True if many records may be converted at once."""
 
     def convert_column(self, topic: str, column: RawColumn) -> SinkColumn | None:
         """Return the values for the sink; None if records must go one by one.

@@ -28,7 +28,7 @@ SECRET_CHARS_MIN: Final = 4
 """Shorter secrets are not taken out of texts: they would hide half of the text."""
 WORKS: Final = ("pause", "resume", "stop")
 REBALANCE_S: Final = 10.0
-"""How long a request waits for the workers of a group to agree who does what."""
+"""A request waits so long for the end of a rebalance of the workers' group."""
 _PAUSE_S, _PAUSE_MAX_S = 0.05, 0.5
 _REBALANCES: Final = "Cannot complete request"
 """How a worker begins the reason, while the group does; it has done nothing then."""
