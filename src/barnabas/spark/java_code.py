@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes without types
 from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
 
 
 class JavaCode:
@@ -29,6 +33,15 @@ class JavaCode:
             if self._made is None or self._made[0] is not gateway:
                 self._made = gateway, self._new(gateway, session.sparkContext._jvm)
             return self._made[1]
+
+    def why_not_in(self, session: SparkSession) -> str:
+        """Return why the class cannot be used in a session; empty if it can."""
+        try:
+            self.object_in(session)
+        except Py4JError as error:
+            _log.info("%s cannot be compiled: %s", self._name, error)
+            return f"Spark {session.version} has other classes"
+        return ""
 
     def _new(self, gateway: Any, jvm: Any) -> Any:
         compiler = jvm.org.codehaus.janino.SimpleCompiler()

@@ -12,16 +12,13 @@ nothing. Compiled by Janino, which Spark brings along.
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes without types
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.spark.java_code import JavaCode
 from barnabas.spark.local_files import HAS_MOVED_CLASSES
 
-_log = logging.getLogger(__name__)
 _CLASS: Final = "KafkaRanges"
 _SOURCE: Final = """
 import java.util.EnumSet;
@@ -202,12 +199,7 @@ def why_no_ranges(session: SparkSession) -> str:
     """Why `ranges_of` cannot be used in a session; empty if it can."""
     if "kafka" in str(session.conf.get(_OLDER_SOURCES, "")).lower():
         return f"{_OLDER_SOURCES} asks for Spark's older source"
-    try:
-        _WRAPPER.object_in(session)
-    except Py4JError as error:
-        _log.info("ranges of Kafka's offsets cannot be compiled: %s", error)
-        return f"Spark {session.version} has other classes"
-    return ""
+    return _WRAPPER.why_not_in(session)
 
 
 def ranges_of(records: DataFrame) -> DataFrame:

@@ -13,20 +13,17 @@ committed them. Compiled by Janino, which Spark brings along; tasks get classes 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import struct
 from collections.abc import Iterable
 from typing import Any, Final
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes without types
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.spark.java_code import JavaCode
 from barnabas.spark.local_files import HAS_MOVED_CLASSES
 from barnabas.spark.progress import committed_batch
 
-_log = logging.getLogger(__name__)
 _HEAD: Final = struct.Struct(">ii")
 _SOURCE: Final = """
 import java.nio.ByteBuffer;
@@ -211,12 +208,7 @@ class PushedRows:
 
 def why_no_pushed_rows(session: SparkSession) -> str:
     """Why `PushedRows` cannot be used in a session; empty if it can."""
-    try:
-        _TABLES.object_in(session)
-    except Py4JError as error:
-        _log.info("the source of pushed rows cannot be compiled: %s", error)
-        return f"Spark {session.version} has other classes"
-    return ""
+    return _TABLES.why_not_in(session)
 
 
 def committed_number(checkpoint: str) -> int:

@@ -38,13 +38,7 @@ class SharedHosted:
         self._state = QueryState.PAUSED
         self._failures: deque[Failure] = deque(maxlen=_FAILURES_MAX)
         self._participant: Participant | None = None
-        self._counts = {
-            "rows_in": 0,
-            "rows_by_columns": 0,
-            "rows_out": 0,
-            "errors": 0,
-            "batches": 0,
-        }
+        self._counts = dict.fromkeys(_COUNTS, 0)
         self._latest_ms = -1
         self._read: OrderedDict[int, int] = OrderedDict()
         """The records that each of the last micro-batches has read."""

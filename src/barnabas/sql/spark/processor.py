@@ -22,7 +22,20 @@ _KEY = StructType([StructField("key", BinaryType())])
 _VALUE = StructType([StructField("value", BinaryType())])
 
 
-class OperatorProcessor(StatefulProcessor):
+class _Processor(StatefulProcessor):
+    """An operator whose state is a map of pages."""
+
+    _state: Any = None
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        keep_archives()
+        self._state = handle.getMapState("pages", _KEY, _VALUE)
+
+    def close(self) -> None:
+        pass
+
+
+class OperatorProcessor(_Processor):
     """The operator with a given number in the plan.
 
     `reading`: how it fetches the records of ranges that it gets.
@@ -32,11 +45,6 @@ class OperatorProcessor(StatefulProcessor):
         self._hosting = hosting
         self._number = number
         self._reading = reading
-        self._state: Any = None
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        keep_archives()
-        self._state = handle.getMapState("pages", _KEY, _VALUE)
 
     def handleInputRows(  # noqa: N802  Spark's name
         self,
@@ -49,11 +57,8 @@ class OperatorProcessor(StatefulProcessor):
         label = int(key[0])
         yield run_operator(self._hosting, self._number, self._state, label, rows, self._reading)
 
-    def close(self) -> None:
-        pass
 
-
-class SharedProcessor(StatefulProcessor):
+class SharedProcessor(_Processor):
     """The one operator of a shared stream: runs the query that a label is of.
 
     `common`: what its queries have in common, secrets among it.
@@ -62,11 +67,6 @@ class SharedProcessor(StatefulProcessor):
     def __init__(self, common: Hosting, reading: RangeReading) -> None:
         self._common = common
         self._reading = reading
-        self._state: Any = None
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        keep_archives()
-        self._state = handle.getMapState("pages", _KEY, _VALUE)
 
     def handleInputRows(  # noqa: N802  Spark's name
         self,
@@ -77,6 +77,3 @@ class SharedProcessor(StatefulProcessor):
         from barnabas.sql.spark.shared_worker import run_member
 
         yield run_member(self._common, self._reading, self._state, int(key[0]), rows)
-
-    def close(self) -> None:
-        pass

@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -97,7 +96,7 @@ class Ledger:
         return made
 
     def leave(self, query_id: str) -> None:
-        """Have a query's state deleted by the next micro-batch."""
+        """Have a query's state deleted by the next micro-batch. Raises CheckpointError, OSError."""
         found = self.shares.get(query_id)
         if found is not None:
             found.is_left = True
@@ -227,17 +226,16 @@ class Ledger:
         for number in self._numbers():
             if number == self.number:
                 continue
-            with suppress(CheckpointError):
-                before = Ledger(os.path.dirname(self._directory), number, self.tasks)
-                before._load(self._read(number))
-                shares = dict(before.shares)
-                for name, share in self.shares.items():
-                    earlier = shares.get(name)
-                    if earlier is not None and earlier.number == share.number:
-                        earlier.is_left = share.is_left
-                    else:
-                        _put(shares, name, share)
-                self._write(number, shares)
+            before = Ledger(os.path.dirname(self._directory), number, self.tasks)
+            before._load(self._read(number))
+            shares = dict(before.shares)
+            for name, share in self.shares.items():
+                earlier = shares.get(name)
+                if earlier is not None and earlier.number == share.number:
+                    earlier.is_left = share.is_left
+                else:
+                    _put(shares, name, share)
+            self._write(number, shares)
         self._write(self.number)
 
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 _OF_STAGES: Final = ("ksql.functions.", "ksql.timestamp.", "ksql.logging.processing.")
 """Settings that the stages of a plan read; others may be secrets."""
-
-
 _TOLD: Final = (
     "query_id",
     "plan",
@@ -132,8 +130,6 @@ def _processed(
             of = parcel
             for records in read_range(reading, of.topic, of.partition, of.first, of.until):
                 placed += plan.from_source(Raw(of.stage, of.place, records))
-        elif isinstance(parcel, Raw):
-            placed += plan.from_source(parcel)
     made = [one for one in placed if one[1] is None]
     incoming: list[Incoming] = []
     for target, number, one in placed:
