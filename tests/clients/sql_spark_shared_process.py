@@ -1,11 +1,11 @@
 """A process that runs queries in one stream of Spark's until it is killed.
 
+It answers each line of its input with what it has read so far, and what has failed.
 Arguments: the brokers, the state's directory, and the files of the queries' plans.
 """
 
 import json
 import sys
-import time
 from pathlib import Path
 
 from barnabas.spark.session import SessionOptions, start_session
@@ -28,7 +28,7 @@ def main() -> None:
         made = runner.start(PersistentQuery(plan, "", "group", reset))
         assert isinstance(made, SharedHosted), "it shares the stream"
         hosts.append(made)
-    while True:
+    for _ in sys.stdin:
         for hosted in hosts:
             hosted.restart()  # if it has failed, as the engine does
         told = {
@@ -37,7 +37,6 @@ def main() -> None:
         }
         sys.stdout.write(f"{json.dumps(told)}\n")
         sys.stdout.flush()
-        time.sleep(0.1)
 
 
 if __name__ == "__main__":

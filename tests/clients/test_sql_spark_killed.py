@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,13 +11,14 @@ from test_sql_spark import JOIN_AND_GROUP, World, last
 from barnabas.app.testing import Kafka
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.plan.steps import QueryPlan
+from support.spark_process import SparkProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 PROCESS = Path(__file__).with_name("sql_spark_process.py")
 
 
-class Killed:
-    """The query's process; leads a group, as Spark's JVM and workers go with it."""
+class Killed(SparkProcess):
+    """A process with one query."""
 
     def __init__(
         self,
@@ -34,27 +31,13 @@ class Killed:
         path = world.directory / "plan.json.of.query"
         path.write_text(encode_plan(plan), encoding="utf-8")
         arguments = [str(path), world.kafka.bootstrap_servers, str(world.directory)]
-        arguments += [guarantee, master, reader]
-        self.process = subprocess.Popen(
-            [sys.executable, str(PROCESS), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            text=True,
-        )
+        super().__init__(PROCESS, [*arguments, guarantee, master, reader])
 
     def wait_for(self, batches: int) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
+        for line in self.lines():
             if line.startswith("batches ") and int(line.split()[1]) >= batches:
                 return
         raise AssertionError("the query ended")
-
-    def kill(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])

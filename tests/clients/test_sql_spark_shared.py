@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +31,7 @@ from barnabas.sql.spark.placement import place_plan
 from barnabas.sql.spark.shared_worker import member_parcel
 from support.node_process import wait_until
 from support.spark import shared_session
+from support.spark_process import SparkProcess
 from support.sql_queries import plans_of
 
 pytestmark = pytest.mark.filterwarnings(
@@ -188,7 +185,7 @@ def test_queries_of_all_kinds_share_one_stream(world: World) -> None:
     ends = [end for _, end in sorted(hosted[0].positions().values())]
     assert ends == sorted(world.ends(world.names["s"]))
     assert all(at == end for at, end in hosted[0].positions().values())
-    assert "Micro-batches that it shares" in world.runner.describe(late)
+    assert "It shares micro-batches" in world.runner.describe(late)
     assert "transformWithState" in world.runner.describe(late)
 
 
@@ -197,7 +194,7 @@ def test_a_query_that_moves_records_has_its_own_stream(world: World) -> None:
     asked = world.asked(MOVES)
     assert isinstance(world.runner.start(asked), SparkHosted)
     world.await_last(asked.plan)
-    reason = "Micro-batches of its own: its records move to the partitions of other keys"
+    reason = "It has its own micro-batches: its records move to the partitions of other keys"
     assert reason in world.runner.describe(asked)
     exactly = world.asked(COUNT, **{"ksql.streams.processing.guarantee": "exactly_once_v2"})
     assert isinstance(world.runner.start(exactly), SparkHosted)
@@ -396,17 +393,18 @@ def test_nothing_is_lost_or_counted_twice_when_the_server_is_killed(
         path = tmp_path / f"plan-{number}"
         path.write_text(encode_plan(one.plan), encoding="utf-8")
         paths.append(str(path))
+    arguments = [world.kafka.bootstrap_servers, str(world.directory / "state"), *paths]
     world.send(0, 7, "t")
     for number in range(6):
-        running = Killed([world.kafka.bootstrap_servers, str(world.directory / "state"), *paths])
+        running = SparkProcess(PROCESS, arguments)
         try:
             for part in range(4):
                 world.send(100 + 400 * number + 100 * part, 100)
                 # The last time in the middle of what it does.
-                running.wait_for(1 + 90 * part * len(asked))
+                wait_for(running, 1 + 90 * part * len(asked))
         finally:
             running.kill()
-    running = Killed([world.kafka.bootstrap_servers, str(world.directory / "state"), *paths])
+    running = SparkProcess(PROCESS, arguments)
     try:
         for one in asked:
             world.await_last(one.plan)
@@ -418,33 +416,15 @@ def test_nothing_is_lost_or_counted_twice_when_the_server_is_killed(
         running.kill()
 
 
-class Killed:
-    """A process of queries; leads a group, as Spark's JVM and workers go with it."""
+def wait_for(running: SparkProcess, records: int) -> None:
+    """Wait until a process's queries have read so many, all of them together."""
 
-    def __init__(self, arguments: Sequence[str]) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(PROCESS), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            text=True,
-        )
+    def has_read() -> bool:
+        told = json.loads(running.ask())
+        assert [one for one in told["failures"] if STARVED not in one] == []
+        return bool(told["read"] >= records)
 
-    def wait_for(self, records: int) -> None:
-        """Wait until so many are read, by all of them together."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            told = json.loads(line)
-            assert [one for one in told["failures"] if STARVED not in one] == []
-            if told["read"] >= records:
-                return
-        raise AssertionError("the process ended")
-
-    def kill(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+    wait_until(has_read, "the records", 300)
 
 
 def failed(future: Any) -> bool:

@@ -153,9 +153,9 @@ class SparkQueryRunner:
         )
         alone = self._why_alone(query.plan, self._options_of(query), self._session.started)
         lines.append(
-            f"   Micro-batches of its own: {alone}"
+            f"   It has its own micro-batches: {alone}"
             if alone
-            else "   Micro-batches that it shares with other queries"
+            else "   It shares micro-batches with other queries"
         )
         lines.append(f"   Sink: {plan.sink.topic}")
         physical = self._physical_plan(query)
