@@ -27,6 +27,7 @@ from barnabas.schemas.data.errors import (
     RetriableError,
 )
 from barnabas.schemas.errors import RegistryError
+from support.node_process import wait_until
 
 HERE = f"{__name__}:"
 EMAIL = "ann@b.example"
@@ -184,10 +185,10 @@ def test_dead_letters_have_the_text_beside_the_record(
     with caplog.at_level(logging.DEBUG):
         kit.start("c", SINK | CAST_THEN_MASK | LOGGED | letters)
         (letter,) = kit.wait_for_records("dead", 1)
+        wait_until(lambda: WORDS in caplog.text, "the log's line, which comes after the letter")
     assert EMAIL in (letter.value or b"").decode()
     message = dict(letter.headers)["__connect.errors.exception.message"]
     assert EMAIL in (message or b"").decode()
-    assert WORDS in caplog.text
     assert EMAIL not in caplog.text
 
 
