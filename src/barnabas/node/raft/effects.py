@@ -4,12 +4,14 @@ Each effect is done at once, in order, except for the fsync and the storing of a
 take their time beside the loop and are events when they are done.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 
-from barnabas.base.disk import Disk
+from barnabas.base.disk import Buffer, Disk
 from barnabas.base.ids import uuid_to_text
 from barnabas.node.raft.applier import Applier
 from barnabas.node.raft.core.events import (
@@ -48,13 +50,19 @@ from barnabas.node.raft.core.messages import (
     Request,
 )
 from barnabas.node.raft.core.voter_history import VoterHistory
-from barnabas.node.raft.download import SnapshotDownload
 from barnabas.node.raft.exchange import Exchange
 from barnabas.node.raft.quorum_state import write_quorum_state
 from barnabas.node.raft.recovery import Controls, MetadataLogError
 from barnabas.node.raft.replica_log import ReplicaLog
 from barnabas.node.raft.settings import RaftSettings
-from barnabas.node.raft.snapshot_files import SnapshotError, SnapshotId
+from barnabas.node.raft.snapshot_files import (
+    Snapshot,
+    SnapshotError,
+    SnapshotId,
+    SnapshotWriter,
+    delete_snapshot,
+    read_snapshot,
+)
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.quorum import (
     KRaftVersionRecord,
@@ -298,3 +306,48 @@ def _voters_records(effect: AppendVoters) -> list[ControlMessage]:
 
 def _appended(controls: Controls) -> LogAppended:
     return LogAppended(tuple(controls.voters), tuple(controls.kraft_versions))
+
+
+# -- a snapshot on its way from the leader: pieces are written beside the log until it is whole
+
+
+class SnapshotDownload:
+    """One snapshot. Every method raises OSError."""
+
+    def __init__(self, disk: Disk, directory: str, snapshot_id: SnapshotId) -> None:
+        self.snapshot_id = snapshot_id
+        self.snapshot: Snapshot | None = None
+        """The snapshot, once it is stored."""
+        self._disk = disk
+        self._directory = directory
+        self._writer = SnapshotWriter(disk, directory, snapshot_id)
+        self._is_storing = False
+        self._is_abandoned = False
+
+    def append(self, data: Buffer) -> None:
+        """Write down the next piece."""
+        self._writer.append(data)
+
+    async def store(self) -> None:
+        """Force it to the medium and read it. Raises SnapshotError for one that is damaged."""
+        self._is_storing = True
+        await self._writer.freeze()
+        try:
+            snapshot = read_snapshot(self._disk, self._directory, self.snapshot_id)
+        except ValueError:
+            self._is_abandoned = True
+            raise
+        finally:
+            self._is_storing = False
+            if self._is_abandoned:
+                delete_snapshot(self._disk, self._directory, self.snapshot_id)
+        if not self._is_abandoned:
+            self.snapshot = snapshot
+
+    def abandon(self) -> None:
+        """Nothing shall remain of it; what is being stored goes when that is done."""
+        self._is_abandoned = True
+        if self.snapshot is not None:
+            delete_snapshot(self._disk, self._directory, self.snapshot_id)
+        elif not self._is_storing:
+            self._writer.abandon()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.node.broker.schemas.record_names import record_name
+from barnabas.node.broker.schemas.http_registry import record_name
 
 
 @pytest.mark.parametrize(

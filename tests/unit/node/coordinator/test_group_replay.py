@@ -9,7 +9,7 @@ from barnabas.node.coordinator.group.classic.group import ClassicGroup
 from barnabas.node.coordinator.group.modern.group import ModernGroup
 from barnabas.node.coordinator.group.records import RECORD_TYPES
 from barnabas.node.coordinator.group.registry import GroupRegistry
-from barnabas.node.coordinator.group.replay import MODERN_KINDS, REPLAYS, replay
+from barnabas.node.coordinator.group.shard import MODERN_KINDS, REPLAYS, replay
 from barnabas.node.coordinator.group.step import GroupTimers, TimerKey, TimerKind
 from barnabas.protocol.messages.group_records import LegacyOffsetCommitKey, OffsetCommitKey
 

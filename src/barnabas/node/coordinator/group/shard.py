@@ -5,7 +5,9 @@ gather becomes a `Decision`. All kinds commit offsets in the same way.
 Source: Kafka's GroupCoordinatorShard.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, Final
 
 from barnabas.node.coordinator.decision import (
     Answer,
@@ -15,28 +17,33 @@ from barnabas.node.coordinator.decision import (
     Transactional,
     Waiter,
 )
-from barnabas.node.coordinator.group import admin, offset_requests
+from barnabas.node.coordinator.group import offset_requests
 from barnabas.node.coordinator.group.classic.group import ClassicGroup
 from barnabas.node.coordinator.group.classic.join import Join
+from barnabas.node.coordinator.group.classic.replay import replay_classic
 from barnabas.node.coordinator.group.classic.requests import ClassicGroupRequests
 from barnabas.node.coordinator.group.classic.responses import unknown_members
 from barnabas.node.coordinator.group.config import GroupConfig
+from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.node.coordinator.group.consumer.requests import ConsumerGroupRequests
 from barnabas.node.coordinator.group.group import Group
 from barnabas.node.coordinator.group.group_type import GroupType
+from barnabas.node.coordinator.group.modern.group import ModernGroup
 from barnabas.node.coordinator.group.offset_record import OffsetRecord
 from barnabas.node.coordinator.group.offsets import OffsetStore
 from barnabas.node.coordinator.group.records import offset_tombstone
 from barnabas.node.coordinator.group.registry import Continuation, GroupRegistry
-from barnabas.node.coordinator.group.replay import replay
 from barnabas.node.coordinator.group.requests import GroupRequests
+from barnabas.node.coordinator.group.share.group import ShareGroup
 from barnabas.node.coordinator.group.share.requests import ShareGroupRequests
 from barnabas.node.coordinator.group.step import Client, GroupTimers, Step
+from barnabas.node.coordinator.group.streams.group import StreamsGroup
 from barnabas.node.coordinator.group.streams.requests import StreamsGroupRequests
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.node.log.producers.verification import Verification
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.group_records import (
+    GroupMetadataKey,
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
     OffsetCommitKey,
@@ -46,6 +53,7 @@ from barnabas.protocol.messages.groups import (
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
+    ListedGroup,
     ListGroupsRequest,
     MemberIdentity,
     SyncGroupRequest,
@@ -57,6 +65,7 @@ from barnabas.protocol.messages.offsets import (
     OffsetFetchRequestGroup,
 )
 from barnabas.protocol.messages.transactions import TxnOffsetCommitRequest
+from barnabas.protocol.schema import Message
 
 
 class GroupShard:
@@ -184,11 +193,11 @@ class GroupShard:
 
     def list_groups(self, request: ListGroupsRequest) -> Decision:
         """ListGroups: the groups of this shard."""
-        return Decision(response=admin.listed(self.groups, request))
+        return Decision(response=listed(self.groups, request))
 
     def delete_groups(self, group_ids: Iterable[str]) -> Decision:
         """DeleteGroups; the response gives an error code for each group."""
-        records, outcomes = admin.deletion(group_ids, self.groups, self.offsets)
+        records, outcomes = deletion(group_ids, self.groups, self.offsets)
         return Decision(records, outcomes, is_atomic=False)
 
     # Records
@@ -287,3 +296,94 @@ def _modern(
     return modern_key, OffsetCommitValue(
         offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
     )
+
+
+# -- admin requests on groups of every kind: list and delete
+
+
+def listed(groups: GroupRegistry, request: ListGroupsRequest) -> list[ListedGroup]:
+    """The groups that pass the filters; case does not count (KIP-518, KIP-848)."""
+    states = {state.strip().lower() for state in request.states_filter}
+    types = {kind.strip().lower() for kind in request.types_filter}
+    groups_listed = []
+    for group in groups:
+        state, kind = group.state, group.group_type
+        if (states and state.lower() not in states) or (types and kind not in types):
+            continue
+        groups_listed.append(
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=state,
+                group_type=kind,
+            )
+        )
+    return groups_listed
+
+
+def deletion(
+    group_ids: Iterable[str], groups: GroupRegistry, store: OffsetStore
+) -> tuple[list[CoordinatorRecord], dict[str, ErrorCode]]:
+    """Tombstones of groups without members and of their offsets, and the outcome for each."""
+    records: list[CoordinatorRecord] = []
+    outcomes: dict[str, ErrorCode] = {}
+    for group_id in group_ids:
+        if group_id in outcomes:
+            continue
+        group = groups.get(group_id)
+        if group is None:
+            outcomes[group_id] = ErrorCode.GROUP_ID_NOT_FOUND
+        elif not group.is_empty:
+            outcomes[group_id] = ErrorCode.NON_EMPTY_GROUP
+        else:
+            outcomes[group_id] = ErrorCode.NONE
+            records += [
+                offset_tombstone(group_id, *partition)
+                for partition in store.all_partitions(group_id)
+            ]
+            records += group.tombstones()
+    return records, outcomes
+
+
+# -- replay of the records of a shard: one table for all kinds of groups
+#
+# Offsets are not here: they are many, belong to no kind, and go from the shard to the
+# `OffsetStore`.
+
+
+def replay_modern(
+    kind: type[ModernGroup[Any, Any]], groups: GroupRegistry, record: CoordinatorRecord
+) -> None:
+    """Apply a record of a group of `kind`; the first makes it, the epoch's tombstone ends it."""
+    key: Any = record.key
+    is_tombstone = record.value is None
+    group = groups.get_of(kind, key.group_id)
+    if group is None:
+        if is_tombstone:
+            return
+        groups.drop(key.group_id)
+        group = kind(key.group_id)
+        groups.put(group)
+    if is_tombstone and isinstance(key, kind.records.epoch_key):
+        groups.drop(key.group_id)
+        return
+    group.replay(record)
+    if is_tombstone and isinstance(key, kind.records.member_key):
+        groups.member_ended(group.member_timer_keys(key.member_id))
+
+
+MODERN_KINDS: Final[tuple[type[ModernGroup[Any, Any]], ...]] = (
+    ConsumerGroup,
+    ShareGroup,
+    StreamsGroup,
+)
+REPLAYS: Final[dict[type[Message], Callable[[GroupRegistry, CoordinatorRecord], None]]] = {
+    GroupMetadataKey: replay_classic,
+    **{key: partial(replay_modern, kind) for kind in MODERN_KINDS for key in kind.replays},
+}
+"""The functions that apply a group's records, by the type of the record's key."""
+
+
+def replay(groups: GroupRegistry, record: CoordinatorRecord) -> None:
+    """Apply a record of a group."""
+    REPLAYS[type(record.key)](groups, record)
