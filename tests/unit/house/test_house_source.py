@@ -56,7 +56,6 @@ SMALLER_FOR_A_REASON = {
     "demo/outside": "for four modules of the demo",
     "java/time/units": "for SQL's syntax, formats and runtime",
     "kafka/group_offsets": "for Connect and commands",
-    "node/broker/controller/requests": "for all APIs that the controller decides",
     "node/config/removed": "a table, also read by the documentation of settings",
     "node/coordinator/group/group_type": "for all kinds of groups",
     "node/coordinator/group/records": "for all kinds of groups",

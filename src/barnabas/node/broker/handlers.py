@@ -6,8 +6,6 @@ ApiVersions advertises exactly these APIs.
 from operator import attrgetter
 
 from barnabas.node.broker.apis.acls import (
-    handle_create_acls,
-    handle_delete_acls,
     handle_describe_acls,
 )
 from barnabas.node.broker.apis.alter_configs import (
@@ -16,13 +14,8 @@ from barnabas.node.broker.apis.alter_configs import (
 )
 from barnabas.node.broker.apis.cluster import (
     EACH_QUORUM,
-    handle_add_raft_voter,
     handle_api_versions,
     handle_describe_cluster,
-    handle_describe_quorum,
-    handle_remove_raft_voter,
-    handle_unregister_broker,
-    handle_update_features,
     refuse_version,
 )
 from barnabas.node.broker.apis.consumer_groups import (
@@ -67,11 +60,8 @@ from barnabas.node.broker.apis.offsets import (
     handle_offset_fetch,
 )
 from barnabas.node.broker.apis.partitions import (
-    handle_alter_partition_reassignments,
     handle_alter_replica_log_dirs,
     handle_describe_log_dirs,
-    handle_elect_leaders,
-    handle_list_partition_reassignments,
 )
 from barnabas.node.broker.apis.quotas import (
     handle_alter_client_quotas,
@@ -99,10 +89,7 @@ from barnabas.node.broker.apis.tokens import (
     handle_renew_delegation_token,
 )
 from barnabas.node.broker.apis.topics import (
-    handle_create_partitions,
-    handle_create_topics,
     handle_delete_records,
-    handle_delete_topics,
 )
 from barnabas.node.broker.apis.transaction_listing import (
     EACH_TOPIC,
@@ -118,6 +105,7 @@ from barnabas.node.broker.apis.transactions import (
     handle_write_txn_markers,
 )
 from barnabas.node.broker.apis.txn_offset_commit import handle_txn_offset_commit
+from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.fetch.handler import handle_fetch
 from barnabas.node.broker.in_parts import Each
 from barnabas.node.broker.produce.handler import handle_produce
@@ -125,13 +113,8 @@ from barnabas.node.broker.route import Route, raw_route, route
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.broker.share.acknowledge import handle_share_acknowledge
 from barnabas.node.broker.share.fetch import handle_share_fetch
-from barnabas.node.broker.share.state import (
-    handle_delete_share_group_state,
-    handle_initialize_share_group_state,
-    handle_read_share_group_state,
-    handle_read_share_group_state_summary,
-    handle_write_share_group_state,
-)
+from barnabas.node.broker.share.state import state_handler
+from barnabas.node.coordinator.share.operations import DELETE, INITIALIZE, READ, SUMMARY, WRITE
 from barnabas.protocol import apis
 
 ROUTES: tuple[Route[BrokerServices], ...] = (
@@ -154,8 +137,8 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.LIST_GROUPS, handle_list_groups),
     route(apis.SASL_HANDSHAKE, handle_sasl_handshake),
     route(apis.API_VERSIONS, handle_api_versions, refuse_version),
-    route(apis.CREATE_TOPICS, handle_create_topics),
-    route(apis.DELETE_TOPICS, handle_delete_topics),
+    route(apis.CREATE_TOPICS, ask_controller),
+    route(apis.DELETE_TOPICS, ask_controller),
     route(apis.DELETE_RECORDS, handle_delete_records),
     route(apis.INIT_PRODUCER_ID, handle_init_producer_id),
     route(apis.OFFSET_FOR_LEADER_EPOCH, handle_offset_for_leader_epoch, each=EACH_EPOCH),
@@ -165,33 +148,33 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.WRITE_TXN_MARKERS, handle_write_txn_markers),
     route(apis.TXN_OFFSET_COMMIT, handle_txn_offset_commit),
     route(apis.DESCRIBE_ACLS, handle_describe_acls),
-    route(apis.CREATE_ACLS, handle_create_acls),
-    route(apis.DELETE_ACLS, handle_delete_acls),
+    route(apis.CREATE_ACLS, ask_controller),
+    route(apis.DELETE_ACLS, ask_controller),
     route(apis.DESCRIBE_CONFIGS, handle_describe_configs, each=EACH_RESOURCE),
     route(apis.ALTER_CONFIGS, handle_alter_configs),
     route(apis.ALTER_REPLICA_LOG_DIRS, handle_alter_replica_log_dirs),
     route(apis.DESCRIBE_LOG_DIRS, handle_describe_log_dirs),
     route(apis.SASL_AUTHENTICATE, handle_sasl_authenticate),
-    route(apis.CREATE_PARTITIONS, handle_create_partitions),
+    route(apis.CREATE_PARTITIONS, ask_controller),
     route(apis.CREATE_DELEGATION_TOKEN, handle_create_delegation_token),
     route(apis.RENEW_DELEGATION_TOKEN, handle_renew_delegation_token),
     route(apis.EXPIRE_DELEGATION_TOKEN, handle_expire_delegation_token),
     route(apis.DESCRIBE_DELEGATION_TOKEN, handle_describe_delegation_token),
     route(apis.DELETE_GROUPS, handle_delete_groups),
-    route(apis.ELECT_LEADERS, handle_elect_leaders),
+    route(apis.ELECT_LEADERS, ask_controller),
     route(apis.INCREMENTAL_ALTER_CONFIGS, handle_incremental_alter_configs),
-    route(apis.ALTER_PARTITION_REASSIGNMENTS, handle_alter_partition_reassignments),
-    route(apis.LIST_PARTITION_REASSIGNMENTS, handle_list_partition_reassignments),
+    route(apis.ALTER_PARTITION_REASSIGNMENTS, ask_controller),
+    route(apis.LIST_PARTITION_REASSIGNMENTS, ask_controller),
     route(apis.OFFSET_DELETE, handle_offset_delete),
     route(apis.DESCRIBE_CLIENT_QUOTAS, handle_describe_client_quotas),
     route(apis.ALTER_CLIENT_QUOTAS, handle_alter_client_quotas),
     route(apis.DESCRIBE_USER_SCRAM_CREDENTIALS, handle_describe_user_scram_credentials),
     route(apis.ALTER_USER_SCRAM_CREDENTIALS, handle_alter_user_scram_credentials),
-    route(apis.DESCRIBE_QUORUM, handle_describe_quorum, each=EACH_QUORUM),
-    route(apis.UPDATE_FEATURES, handle_update_features),
+    route(apis.DESCRIBE_QUORUM, ask_controller, each=EACH_QUORUM),
+    route(apis.UPDATE_FEATURES, ask_controller),
     route(apis.DESCRIBE_CLUSTER, handle_describe_cluster),
     route(apis.DESCRIBE_PRODUCERS, handle_describe_producers, each=EACH_TOPIC),
-    route(apis.UNREGISTER_BROKER, handle_unregister_broker),
+    route(apis.UNREGISTER_BROKER, ask_controller),
     route(
         apis.DESCRIBE_TRANSACTIONS,
         handle_describe_transactions,
@@ -210,13 +193,13 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.SHARE_GROUP_DESCRIBE, handle_share_group_describe, each=Each("group_ids", "groups")),
     raw_route(apis.SHARE_FETCH, handle_share_fetch),
     route(apis.SHARE_ACKNOWLEDGE, handle_share_acknowledge),
-    route(apis.ADD_RAFT_VOTER, handle_add_raft_voter),
-    route(apis.REMOVE_RAFT_VOTER, handle_remove_raft_voter),
-    route(apis.INITIALIZE_SHARE_GROUP_STATE, handle_initialize_share_group_state),
-    route(apis.READ_SHARE_GROUP_STATE, handle_read_share_group_state),
-    route(apis.WRITE_SHARE_GROUP_STATE, handle_write_share_group_state),
-    route(apis.DELETE_SHARE_GROUP_STATE, handle_delete_share_group_state),
-    route(apis.READ_SHARE_GROUP_STATE_SUMMARY, handle_read_share_group_state_summary),
+    route(apis.ADD_RAFT_VOTER, ask_controller),
+    route(apis.REMOVE_RAFT_VOTER, ask_controller),
+    route(apis.INITIALIZE_SHARE_GROUP_STATE, state_handler(INITIALIZE)),
+    route(apis.READ_SHARE_GROUP_STATE, state_handler(READ)),
+    route(apis.WRITE_SHARE_GROUP_STATE, state_handler(WRITE)),
+    route(apis.DELETE_SHARE_GROUP_STATE, state_handler(DELETE)),
+    route(apis.READ_SHARE_GROUP_STATE_SUMMARY, state_handler(SUMMARY)),
     route(apis.STREAMS_GROUP_HEARTBEAT, handle_streams_group_heartbeat),
     route(
         apis.STREAMS_GROUP_DESCRIBE, handle_streams_group_describe, each=Each("group_ids", "groups")

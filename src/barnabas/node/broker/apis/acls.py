@@ -1,9 +1,5 @@
 """ACLs.
 
-CreateAcls (key 30), versions 1-3: KIP-140, 290. Decided by the controller.
-
-DeleteAcls (key 31), versions 1-3: KIP-140, 290. Decided by the controller.
-
 DescribeAcls (key 29), versions 1-3: KIP-140, 290. Brokers and controllers answer from the image.
 
 Unlike Kafka, which closes the connection, a filter that has unknown parts is refused.
@@ -13,38 +9,16 @@ from typing import Protocol
 
 from barnabas.node.broker.authorization import HasAuthorizer, may
 from barnabas.node.broker.context import RequestContext
-from barnabas.node.broker.controller.requests import ask_controller
-from barnabas.node.broker.services import BrokerServices
 from barnabas.node.metadata.acl_filter import matching_acls, unknown_part
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.acls import (
     AclDescription,
-    CreateAclsRequest,
-    CreateAclsResponse,
-    DeleteAclsRequest,
-    DeleteAclsResponse,
     DescribeAclsRequest,
     DescribeAclsResource,
     DescribeAclsResponse,
 )
-
-
-async def handle_create_acls(
-    services: BrokerServices, context: RequestContext, request: CreateAclsRequest
-) -> CreateAclsResponse:
-    """Make ACLs that are not there yet."""
-    response: CreateAclsResponse = await ask_controller(services, context, request)
-    return response
-
-
-async def handle_delete_acls(
-    services: BrokerServices, context: RequestContext, request: DeleteAclsRequest
-) -> DeleteAclsResponse:
-    """Remove the ACLs that filters name, and tell which they were."""
-    response: DeleteAclsResponse = await ask_controller(services, context, request)
-    return response
 
 
 class HasImage(HasAuthorizer, Protocol):

@@ -1,4 +1,4 @@
-"""The cluster: versions, features, nodes and voters.
+"""The cluster: versions and nodes.
 
 ApiVersions (key 18), versions 0-4: KIP-35, 511, 584.
 
@@ -9,18 +9,6 @@ DescribeCluster (key 60), versions 0-2: KIP-700, 919, 1073.
 
 Controllers are described by controllers: a broker's listener refuses to speak for them.
 
-UnregisterBroker (key 64), version 0: KIP-631. Decided by the controller.
-
-As in Kafka, a broker that runs may be unregistered too; it is then out of the cluster until it
-starts again.
-
-UpdateFeatures (key 57), versions 0-2: KIP-584, 778, 853, 1022. Decided by the controller.
-
-DescribeQuorum (key 55), versions 0-2: KIP-595, 836, 853. Answered by the quorum's leader.
-
-AddRaftVoter (key 80), versions 0-1: KIP-853. Carried out by the quorum's leader.
-
-RemoveRaftVoter (key 81), version 0: KIP-853. Carried out by the quorum's leader.
 """
 
 import re
@@ -31,7 +19,6 @@ from barnabas.base.network import Part
 from barnabas.node.broker.authorized_operations import NOT_ASKED, cluster_operations
 from barnabas.node.broker.client_state import ClientSoftware, client_state
 from barnabas.node.broker.context import RequestContext
-from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.in_parts import Each
 from barnabas.node.broker.responses import frame_response
 from barnabas.node.broker.services import BrokerServices
@@ -53,20 +40,8 @@ from barnabas.protocol.messages.metadata import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from barnabas.protocol.messages.nodes import (
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
 from barnabas.protocol.messages.voters import (
-    AddRaftVoterRequest,
-    AddRaftVoterResponse,
-    DescribeQuorumRequest,
     DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-    RemoveRaftVoterRequest,
-    RemoveRaftVoterResponse,
 )
 
 SOFTWARE_WORD = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.\-]*[a-zA-Z0-9])?")
@@ -169,52 +144,8 @@ def handle_describe_cluster(
     )
 
 
-async def handle_unregister_broker(
-    services: BrokerServices, context: RequestContext, request: UnregisterBrokerRequest
-) -> UnregisterBrokerResponse:
-    """Forget a broker that will not come back."""
-    response: UnregisterBrokerResponse = await ask_controller(services, context, request)
-    return response
-
-
-async def handle_update_features(
-    services: BrokerServices, context: RequestContext, request: UpdateFeaturesRequest
-) -> UpdateFeaturesResponse:
-    """Raise or lower finalized feature levels, all or none."""
-    response: UpdateFeaturesResponse = await ask_controller(
-        services, context, request, request.timeout_ms
-    )
-    return response
-
-
 def _ask_more(topic: DescribeQuorumRequestTopicData, again: DescribeQuorumRequestTopicData) -> None:
     topic.partitions += again.partitions
 
 
 EACH_QUORUM = Each("topics", "topics", attrgetter("topic_name"), _ask_more)
-
-
-async def handle_describe_quorum(
-    services: BrokerServices, context: RequestContext, request: DescribeQuorumRequest
-) -> DescribeQuorumResponse:
-    """Voters and observers of the metadata log, and how far each has it."""
-    response: DescribeQuorumResponse = await ask_controller(services, context, request)
-    return response
-
-
-async def handle_add_raft_voter(
-    services: BrokerServices, context: RequestContext, request: AddRaftVoterRequest
-) -> AddRaftVoterResponse:
-    """Make an observer of the metadata log a voter."""
-    response: AddRaftVoterResponse = await ask_controller(
-        services, context, request, request.timeout_ms
-    )
-    return response
-
-
-async def handle_remove_raft_voter(
-    services: BrokerServices, context: RequestContext, request: RemoveRaftVoterRequest
-) -> RemoveRaftVoterResponse:
-    """Take a voter out of the quorum."""
-    response: RemoveRaftVoterResponse = await ask_controller(services, context, request)
-    return response

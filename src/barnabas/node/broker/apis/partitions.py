@@ -1,13 +1,4 @@
-"""Replicas of partitions: leaders, reassignments, log directories.
-
-ElectLeaders (key 43), versions 0-2: KIP-183, 460. Decided by the controller.
-
-AlterPartitionReassignments (key 45), versions 0-1: KIP-455, 860. Decided by the controller.
-
-The answer says that replicas begin to move, not that they have; ListPartitionReassignments says
-which still do.
-
-ListPartitionReassignments (key 46), version 0: KIP-455. Answered by the controller.
+"""Replicas of partitions in log directories.
 
 DescribeLogDirs (key 35), versions 1-5: KIP-113, 827, 1066. Needs DESCRIBE of the cluster.
 
@@ -20,15 +11,12 @@ that is not here yet is refused too, and its directory remembered for when it co
 from barnabas.base.ids import TopicPartition
 from barnabas.node.broker.authorization import may
 from barnabas.node.broker.context import RequestContext
-from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.names import NAME_LENGTH_MAX, future_directory_name
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.partitions import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
@@ -38,42 +26,7 @@ from barnabas.protocol.messages.partitions import (
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
 )
-
-
-async def handle_elect_leaders(
-    services: BrokerServices, context: RequestContext, request: ElectLeadersRequest
-) -> ElectLeadersResponse:
-    """Let preferred replicas lead, or find unclean leaders; null names all partitions."""
-    response: ElectLeadersResponse = await ask_controller(
-        services, context, request, request.timeout_ms
-    )
-    return response
-
-
-async def handle_alter_partition_reassignments(
-    services: BrokerServices, context: RequestContext, request: AlterPartitionReassignmentsRequest
-) -> AlterPartitionReassignmentsResponse:
-    """Begin to move replicas, or cancel that."""
-    response: AlterPartitionReassignmentsResponse = await ask_controller(
-        services, context, request, request.timeout_ms
-    )
-    return response
-
-
-async def handle_list_partition_reassignments(
-    services: BrokerServices, context: RequestContext, request: ListPartitionReassignmentsRequest
-) -> ListPartitionReassignmentsResponse:
-    """List the replicas that are being added and removed."""
-    response: ListPartitionReassignmentsResponse = await ask_controller(
-        services, context, request, request.timeout_ms
-    )
-    return response
-
 
 UNKNOWN_LAG = -1
 

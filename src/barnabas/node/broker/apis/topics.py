@@ -1,10 +1,4 @@
-"""Topics.
-
-CreateTopics (key 19), versions 2-7: KIP-4, 464, 525, 516, 599. Decided by the controller.
-
-DeleteTopics (key 20), versions 1-6: KIP-4, 516, 599. Decided by the controller.
-
-CreatePartitions (key 37), versions 0-3: KIP-195, 599. Decided by the controller.
+"""Topics: their records, and those that are created on demand.
 
 DeleteRecords (key 21), versions 0-2: KIP-107.
 
@@ -22,7 +16,6 @@ from barnabas.base.peer_lines import repeating_logger
 from barnabas.node.broker.apis.streams_topics import CREATION_TIMEOUT_MS
 from barnabas.node.broker.authorization import allowed_in_turns
 from barnabas.node.broker.context import RequestContext
-from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.metadata.asker import Asker
@@ -32,8 +25,6 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteRecordsPartition,
@@ -41,8 +32,6 @@ from barnabas.protocol.messages.topics import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
 )
 from barnabas.protocol.well_known import (
     CONSUMER_OFFSETS,
@@ -50,37 +39,6 @@ from barnabas.protocol.well_known import (
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
-
-
-async def handle_create_topics(
-    services: BrokerServices, context: RequestContext, request: CreateTopicsRequest
-) -> CreateTopicsResponse:
-    """Create topics, each for itself; or, with `validate_only`, say whether that would do."""
-    response: CreateTopicsResponse = await ask_controller(
-        services, context, request, request.timeout_ms
-    )
-    return response
-
-
-async def handle_delete_topics(
-    services: BrokerServices, context: RequestContext, request: DeleteTopicsRequest
-) -> DeleteTopicsResponse:
-    """Delete topics by name or, from version 6 on, by id."""
-    response: DeleteTopicsResponse = await ask_controller(
-        services, context, request, request.timeout_ms
-    )
-    return response
-
-
-async def handle_create_partitions(
-    services: BrokerServices, context: RequestContext, request: CreatePartitionsRequest
-) -> CreatePartitionsResponse:
-    """Add partitions to topics; or, with `validate_only`, say whether that would do."""
-    response: CreatePartitionsResponse = await ask_controller(
-        services, context, request, request.timeout_ms
-    )
-    return response
-
 
 TO_HIGH_WATERMARK = -1
 

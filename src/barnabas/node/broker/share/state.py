@@ -22,75 +22,27 @@ A group coordinator asks the share coordinator, for who describes the offsets of
 """
 
 from collections.abc import Awaitable
+from typing import Any
 
 from barnabas.node.broker.authorization import may
 from barnabas.node.broker.context import RequestContext
+from barnabas.node.broker.route import Handler
 from barnabas.node.broker.services import BrokerServices
-from barnabas.node.coordinator.share.operations import (
-    DELETE,
-    INITIALIZE,
-    READ,
-    SUMMARY,
-    WRITE,
-    refuse,
-    serve,
-)
+from barnabas.node.coordinator.share.operations import Operation as StateOperation
+from barnabas.node.coordinator.share.operations import Resp, refuse, serve
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.share_state import (
-    DeleteShareGroupStateRequest,
-    DeleteShareGroupStateResponse,
-    InitializeShareGroupStateRequest,
-    InitializeShareGroupStateResponse,
-    ReadShareGroupStateRequest,
-    ReadShareGroupStateResponse,
-    ReadShareGroupStateSummaryRequest,
-    ReadShareGroupStateSummaryResponse,
-    WriteShareGroupStateRequest,
-    WriteShareGroupStateResponse,
-)
 
 
-def handle_initialize_share_group_state(
-    services: BrokerServices, context: RequestContext, request: InitializeShareGroupStateRequest
-) -> InitializeShareGroupStateResponse | Awaitable[InitializeShareGroupStateResponse]:
-    """Begin with share-partitions; the answer comes when that is committed."""
-    if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-        return refuse(INITIALIZE, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    return serve(INITIALIZE, services.shares, request)
+def state_handler(operation: StateOperation[Resp]) -> Handler[BrokerServices, Any, Resp]:
+    """The handler of one of the requests. Only brokers may ask; changes are answered when they are
+    committed."""
 
+    def handle(
+        services: BrokerServices, context: RequestContext, request: Any
+    ) -> Resp | Awaitable[Resp]:
+        if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+            return refuse(operation, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return serve(operation, services.shares, request)
 
-def handle_read_share_group_state(
-    services: BrokerServices, context: RequestContext, request: ReadShareGroupStateRequest
-) -> ReadShareGroupStateResponse | Awaitable[ReadShareGroupStateResponse]:
-    """Tell what is kept of share-partitions."""
-    if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-        return refuse(READ, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    return serve(READ, services.shares, request)
-
-
-def handle_write_share_group_state(
-    services: BrokerServices, context: RequestContext, request: WriteShareGroupStateRequest
-) -> WriteShareGroupStateResponse | Awaitable[WriteShareGroupStateResponse]:
-    """Keep what has changed; the answer comes when that is committed."""
-    if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-        return refuse(WRITE, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    return serve(WRITE, services.shares, request)
-
-
-def handle_delete_share_group_state(
-    services: BrokerServices, context: RequestContext, request: DeleteShareGroupStateRequest
-) -> DeleteShareGroupStateResponse | Awaitable[DeleteShareGroupStateResponse]:
-    """Forget share-partitions; the answer comes when that is committed."""
-    if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-        return refuse(DELETE, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    return serve(DELETE, services.shares, request)
-
-
-def handle_read_share_group_state_summary(
-    services: BrokerServices, context: RequestContext, request: ReadShareGroupStateSummaryRequest
-) -> ReadShareGroupStateSummaryResponse | Awaitable[ReadShareGroupStateSummaryResponse]:
-    """Tell where share-partitions begin, without their batches."""
-    if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-        return refuse(SUMMARY, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    return serve(SUMMARY, services.shares, request)
+    return handle
