@@ -5,8 +5,8 @@ of the leader travel beside the partitions, in the versions that know them.
 Source: Kafka's RaftUtil.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from barnabas.base.ids import METADATA_TOPIC_ID
 from barnabas.node.raft.core import messages as core
@@ -20,6 +20,8 @@ from barnabas.protocol.messages.connections import ApiVersionsRequest, ApiVersio
 from barnabas.protocol.schema import Message
 from barnabas.protocol.well_known import CLUSTER_METADATA
 
+T = TypeVar("T")
+
 # -- what this node asks
 
 
@@ -31,67 +33,52 @@ def encode_request(request: core.Request, cluster_id: str, timeout_ms: int) -> M
             return quorum.VoteRequest(
                 cluster_id=cluster_id,
                 voter_id=voter.id,
-                topics=[
-                    quorum.VoteRequestTopicData(
-                        topic_name=CLUSTER_METADATA,
-                        partitions=[
-                            quorum.VoteRequestPartitionData(
-                                replica_epoch=epoch,
-                                replica_id=candidate.id,
-                                replica_directory_id=candidate.directory_id,
-                                voter_directory_id=voter.directory_id,
-                                last_offset_epoch=last.epoch,
-                                last_offset=last.offset,
-                                pre_vote=is_pre_vote,
-                            )
-                        ],
-                    )
-                ],
+                topics=only_topic(
+                    quorum.VoteRequestTopicData,
+                    quorum.VoteRequestPartitionData(
+                        replica_epoch=epoch,
+                        replica_id=candidate.id,
+                        replica_directory_id=candidate.directory_id,
+                        voter_directory_id=voter.directory_id,
+                        last_offset_epoch=last.epoch,
+                        last_offset=last.offset,
+                        pre_vote=is_pre_vote,
+                    ),
+                ),
             )
         case core.BeginEpoch(epoch, leader_id, endpoints, voter):
             assert voter is not None
             return quorum.BeginQuorumEpochRequest(
                 cluster_id=cluster_id,
                 voter_id=voter.id,
-                topics=[
-                    quorum.BeginQuorumEpochRequestTopicData(
-                        topic_name=CLUSTER_METADATA,
-                        partitions=[
-                            quorum.BeginQuorumEpochRequestPartitionData(
-                                voter_directory_id=voter.directory_id,
-                                leader_id=leader_id,
-                                leader_epoch=epoch,
-                            )
-                        ],
-                    )
-                ],
-                leader_endpoints=[
-                    quorum.LeaderEndpoint(name=end.listener, host=end.host, port=end.port)
-                    for end in endpoints
-                ],
+                topics=only_topic(
+                    quorum.BeginQuorumEpochRequestTopicData,
+                    quorum.BeginQuorumEpochRequestPartitionData(
+                        voter_directory_id=voter.directory_id,
+                        leader_id=leader_id,
+                        leader_epoch=epoch,
+                    ),
+                ),
+                leader_endpoints=_named(quorum.LeaderEndpoint, endpoints),
             )
         case core.EndEpoch(epoch, leader_id, endpoints, preferred):
             return quorum.EndQuorumEpochRequest(
                 cluster_id=cluster_id,
-                topics=[
-                    quorum.EndQuorumEpochRequestTopicData(
-                        topic_name=CLUSTER_METADATA,
-                        partitions=[
-                            quorum.EndQuorumEpochRequestPartitionData(
-                                leader_id=leader_id,
-                                leader_epoch=epoch,
-                                preferred_successors=[key.id for key in preferred],
-                                preferred_candidates=[
-                                    quorum.ReplicaInfo(
-                                        candidate_id=key.id,
-                                        candidate_directory_id=key.directory_id,
-                                    )
-                                    for key in preferred
-                                ],
+                topics=only_topic(
+                    quorum.EndQuorumEpochRequestTopicData,
+                    quorum.EndQuorumEpochRequestPartitionData(
+                        leader_id=leader_id,
+                        leader_epoch=epoch,
+                        preferred_successors=[key.id for key in preferred],
+                        preferred_candidates=[
+                            quorum.ReplicaInfo(
+                                candidate_id=key.id,
+                                candidate_directory_id=key.directory_id,
                             )
+                            for key in preferred
                         ],
-                    )
-                ],
+                    ),
+                ),
                 leader_endpoints=_named(quorum.LeaderEndpoint, endpoints),
             )
         case core.Fetch():
@@ -178,6 +165,11 @@ def _encode_membership(request: core.Request, cluster_id: str, timeout_ms: int) 
             )
         case _:
             raise AssertionError(f"{request} has no message")
+
+
+def only_topic(kind: Callable[..., T], partition: object) -> list[T]:
+    """Topics of a message, each a `kind`: the quorum's alone, with its one partition."""
+    return [kind(topic_name=CLUSTER_METADATA, partitions=[partition])]
 
 
 def _named(kind: Any, endpoints: Sequence[VoterEndpoint]) -> list[Any]:

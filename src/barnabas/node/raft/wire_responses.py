@@ -13,6 +13,7 @@ from barnabas.node.raft.core import messages as core
 from barnabas.node.raft.core.messages import LogPosition, Standing
 from barnabas.node.raft.snapshot_files import SnapshotId
 from barnabas.node.raft.voters import ReplicaKey, Voter, VoterEndpoint
+from barnabas.node.raft.wire_requests import only_topic
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import fetch, quorum, voters
 from barnabas.protocol.schema import Message
@@ -184,51 +185,39 @@ def encode_reply(reply: core.Reply, version: int) -> Message:
     match reply:
         case core.VoteReply(standing, error, is_granted):
             return quorum.VoteResponse(
-                topics=[
-                    quorum.VoteResponseTopicData(
-                        topic_name=CLUSTER_METADATA,
-                        partitions=[
-                            quorum.VoteResponsePartitionData(
-                                error_code=error,
-                                leader_id=standing.leader_id,
-                                leader_epoch=standing.epoch,
-                                vote_granted=is_granted,
-                            )
-                        ],
-                    )
-                ],
+                topics=only_topic(
+                    quorum.VoteResponseTopicData,
+                    quorum.VoteResponsePartitionData(
+                        error_code=error,
+                        leader_id=standing.leader_id,
+                        leader_epoch=standing.epoch,
+                        vote_granted=is_granted,
+                    ),
+                ),
                 node_endpoints=_node_endpoints(quorum.NodeEndpoint, standing, version >= 1),
             )
         case core.BeginEpochReply(standing, error):
             return quorum.BeginQuorumEpochResponse(
-                topics=[
-                    quorum.BeginQuorumEpochResponseTopicData(
-                        topic_name=CLUSTER_METADATA,
-                        partitions=[
-                            quorum.BeginQuorumEpochResponsePartitionData(
-                                error_code=error,
-                                leader_id=standing.leader_id,
-                                leader_epoch=standing.epoch,
-                            )
-                        ],
-                    )
-                ],
+                topics=only_topic(
+                    quorum.BeginQuorumEpochResponseTopicData,
+                    quorum.BeginQuorumEpochResponsePartitionData(
+                        error_code=error,
+                        leader_id=standing.leader_id,
+                        leader_epoch=standing.epoch,
+                    ),
+                ),
                 node_endpoints=_node_endpoints(quorum.NodeEndpoint, standing, version >= 1),
             )
         case core.EndEpochReply(standing, error):
             return quorum.EndQuorumEpochResponse(
-                topics=[
-                    quorum.EndQuorumEpochResponseTopicData(
-                        topic_name=CLUSTER_METADATA,
-                        partitions=[
-                            quorum.EndQuorumEpochResponsePartitionData(
-                                error_code=error,
-                                leader_id=standing.leader_id,
-                                leader_epoch=standing.epoch,
-                            )
-                        ],
-                    )
-                ],
+                topics=only_topic(
+                    quorum.EndQuorumEpochResponseTopicData,
+                    quorum.EndQuorumEpochResponsePartitionData(
+                        error_code=error,
+                        leader_id=standing.leader_id,
+                        leader_epoch=standing.epoch,
+                    ),
+                ),
                 node_endpoints=_node_endpoints(quorum.NodeEndpoint, standing, version >= 1),
             )
         case core.FetchReply():
