@@ -24,13 +24,13 @@ from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.engine.cluster import NewTopic
 from barnabas.sql.engine.engine import KsqlEngine
 from barnabas.sql.engine.local_runner import LocalQueryRunner
-from barnabas.sql.engine.memory_cluster import MemoryCluster
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.testing.outcome import MismatchError, difference, equal, shown
 from barnabas.sql.testing.world import World
 from ksql_cases.cases import Case, load
 from support.eventually import eventually
+from support.memory_cluster import MemoryCluster
 from support.memory_command_log import MemoryCommandLog
 from support.sql_test_functions import all_functions
 

@@ -12,17 +12,46 @@ from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.runtime.build import build
 from barnabas.sql.runtime.driver import MemoryStore
 from barnabas.sql.runtime.evaluation import Compiler, no_log
-from barnabas.sql.runtime.records import Record
+from barnabas.sql.runtime.records import Record, WindowBounds
 from barnabas.sql.runtime.rows_encoding import (
     pack,
-    pack_record,
     partition_of,
     unpack,
-    unpack_record,
 )
 from barnabas.sql.runtime.stage import Channel, Stage
 from barnabas.sql.runtime.stores import Store
 from barnabas.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
+
+
+def pack_record(record: Record) -> bytes:
+    """The bytes of a record on its way between two stages."""
+    return pack(
+        (
+            record.key,
+            record.value,
+            record.timestamp_ms,
+            record.old_value,
+            record.window and tuple(record.window),
+            record.headers,
+            record.partition,
+            record.offset,
+        )
+    )
+
+
+def unpack_record(data: bytes) -> Record:
+    """The record that `pack_record` was given."""
+    key, value, timestamp_ms, old_value, window, headers, partition, offset = unpack(data)
+    return Record(
+        None if key is None else tuple(key),
+        value,
+        timestamp_ms,
+        WindowBounds(*window) if window else None,
+        tuple((name, content) for name, content in headers),
+        partition,
+        offset,
+        old_value,
+    )
 
 
 class BytesStore(MemoryStore):

@@ -11,12 +11,12 @@ from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.engine.command_log import LogEntry
 from barnabas.sql.engine.engine import KsqlEngine
 from barnabas.sql.engine.local_runner import LocalQueryRunner
-from barnabas.sql.engine.memory_cluster import MemoryCluster
 from barnabas.sql.functions.built_in import functions
 from barnabas.sql.processing_log import NoteEntry, log_entry
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.protection import protected
+from support.memory_cluster import MemoryCluster
 from support.memory_command_log import MemoryCommandLog
 
 SETTINGS = {"auto.offset.reset": "earliest"}

@@ -12,7 +12,6 @@ from typing import Any, Final, cast
 
 from barnabas.base.addresses import is_loopback
 from barnabas.base.config.definitions import ConfigKey, Status, read_table
-from barnabas.base.config.properties import parse_properties
 from barnabas.base.errors import ConfigError
 from barnabas.registry.core.decision import Defaults
 from barnabas.web.listening import ListenAddress
@@ -56,15 +55,6 @@ class RegistryConfig:
             key.name: _value(key, given.get(key.name)) for key in KEYS.values()
         }
         self._check()
-
-    @classmethod
-    def from_text(cls, text: str, overrides: Mapping[str, str] | None = None) -> "RegistryConfig":
-        """Read a file's text; `overrides` win over it. Raises ConfigError."""
-        try:
-            values = parse_properties(text)
-        except ValueError as error:
-            raise ConfigError("schema-registry.properties", str(error)) from error
-        return cls({**values, **(overrides or {})})
 
     def _note(self, name: str, text: str) -> None:
         """Refuse, warn or accept one key that was set."""

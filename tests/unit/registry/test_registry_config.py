@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.base.config.properties import parse_properties
 from barnabas.base.errors import ConfigError
 from barnabas.base.jaas import jaas_options
 from barnabas.base.tls.contexts import configured_client, configured_server
@@ -15,7 +16,7 @@ from barnabas.registry.kafka.connection import Connection
 from support.certificates import Authority
 
 BROKERS = {"kafkastore.bootstrap.servers": "PLAINTEXT://localhost:9092"}
-SHIPPED = """\
+SHIPPED = parse_properties("""\
 # what Confluent's packages bring
 listeners=http://0.0.0.0:8081
 kafkastore.bootstrap.servers=PLAINTEXT://localhost:9092
@@ -23,7 +24,7 @@ kafkastore.topic=_schemas
 debug=false
 metadata.encoder.secret=REPLACE_ME_WITH_HIGH_ENTROPY_STRING
 resource.extension.class=io.confluent.dekregistry.DekRegistryResourceExtension
-"""
+""")
 
 
 def config(**values: str) -> RegistryConfig:
@@ -32,7 +33,7 @@ def config(**values: str) -> RegistryConfig:
 
 
 def test_confluents_own_file_is_taken_with_two_warnings() -> None:
-    found = RegistryConfig.from_text(SHIPPED)
+    found = RegistryConfig(SHIPPED)
     assert found.bootstrap_servers == ["localhost:9092"]
     assert [str(listener) for listener in found.listeners] == ["http://0.0.0.0:8081"]
     assert (found.topic, found.group_id) == ("_schemas", "schema-registry")
@@ -56,11 +57,6 @@ def test_defaults_are_confluents() -> None:
     assert found.defaults.schema_search_default_limit == 1000
     assert found.defaults.subject_version_search_max_limit == 2**31 - 1
     assert found.warnings == []
-
-
-def test_overrides_win_over_the_file() -> None:
-    found = RegistryConfig.from_text(SHIPPED, {"kafkastore.topic": "mine"})
-    assert found.topic == "mine"
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,3 @@ associations, the key registry, `format=logical`, the OpenAPI document, and chan
 (their list is empty). It differs where Confluent's fails: an offset below 0 counts as 0, PUT /mode
 without a mode gets 42204, a path that is not percent-encoded UTF-8 gets 400.
 """
-
-from barnabas.registry.config import RegistryConfig
-from barnabas.registry.http.app import RegistryApp
-from barnabas.registry.http.config import HttpConfig
-from barnabas.registry.service import Service
-
-
-def new_interface(service: Service, config: RegistryConfig) -> RegistryApp:
-    """The REST interface of a service, as the file of the server has it. Raises ConfigError."""
-    return RegistryApp(service, HttpConfig.of(config))

@@ -66,9 +66,6 @@ class DelimitedFormat(Format):
     properties = frozenset({DELIMITER})
     inherited_properties = frozenset({DELIMITER})
 
-    def supports_key_type(self, column: Column) -> bool:
-        return isinstance(column.type, Primitive)
-
     def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
         check_properties(self.name, properties, self.properties)
         for column in columns:

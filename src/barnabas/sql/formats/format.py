@@ -81,10 +81,6 @@ class Format(ABC):
     schemas: SchemaTranslator | None = None
     """How schemas in a registry read; None for a format without schemas."""
 
-    def supports_key_type(self, column: Column) -> bool:
-        """Return whether the column can be the only one of a key."""
-        return True
-
     @abstractmethod
     def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
         """Raise AnalysisError for columns or properties that the format cannot have."""

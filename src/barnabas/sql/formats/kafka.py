@@ -47,9 +47,6 @@ class KafkaFormat(Format):
     can_wrap = False
     can_unwrap = True
 
-    def supports_key_type(self, column: Column) -> bool:
-        return column.type.base in _ENCODERS
-
     def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
         check_properties(self.name, properties, self.properties)
         if len(columns) > 1:
@@ -107,9 +104,6 @@ class NoneFormat(Format):
     name = "NONE"
     can_wrap = False
     can_unwrap = False
-
-    def supports_key_type(self, column: Column) -> bool:
-        return False
 
     def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
         check_properties(self.name, properties, self.properties)

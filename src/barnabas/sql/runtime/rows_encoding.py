@@ -20,7 +20,6 @@ from typing import Any, Final
 import msgpack  # type: ignore[import-untyped]  # it has no types
 
 from barnabas.java.hash import murmur2
-from barnabas.sql.runtime.records import Record, WindowBounds
 
 _LAYOUT: Final = b"\x01"
 _DECIMAL: Final = 1
@@ -72,37 +71,6 @@ def _extended(code: int, data: bytes) -> Any:
     if code == _WHOLE:
         return int(data)
     raise EncodingError(f"unknown extension {code} in a value")
-
-
-def pack_record(record: Record) -> bytes:
-    """The bytes of a record on its way between two stages."""
-    return pack(
-        (
-            record.key,
-            record.value,
-            record.timestamp_ms,
-            record.old_value,
-            record.window and tuple(record.window),
-            record.headers,
-            record.partition,
-            record.offset,
-        )
-    )
-
-
-def unpack_record(data: bytes) -> Record:
-    """The record that `pack_record` was given."""
-    key, value, timestamp_ms, old_value, window, headers, partition, offset = unpack(data)
-    return Record(
-        None if key is None else tuple(key),
-        value,
-        timestamp_ms,
-        WindowBounds(*window) if window else None,
-        tuple((name, content) for name, content in headers),
-        partition,
-        offset,
-        old_value,
-    )
 
 
 # --- keys ------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ import pytest
 from starlette.types import Message
 
 from barnabas import __version__
+from barnabas.base.config.properties import parse_properties
 from barnabas.registry import errors
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.errors import RegistryError
-from barnabas.registry.http import new_interface
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
 from support.registry_format import text
@@ -170,18 +170,18 @@ async def test_an_http_client_finds_its_way(app: RegistryApp) -> None:
         assert latest.json()["subject"] == "a/b"
 
 
-FILE = """
+FILE = parse_properties("""
 kafkastore.bootstrap.servers=localhost:9092
 schema.registry.group.id=group
 inter.instance.headers.whitelist=X-Tenant, X-Own
 leader.connect.timeout.ms=5
 leader.read.timeout.ms=6
 size.limit.filter.max.request.body.size=7
-"""
+""")
 
 
 def test_the_server_s_file() -> None:
-    found = HttpConfig.of(RegistryConfig.from_text(FILE))
+    found = HttpConfig.of(RegistryConfig(FILE))
     assert found == HttpConfig(
         group_id="group",
         version=__version__,
@@ -189,14 +189,14 @@ def test_the_server_s_file() -> None:
         leader_connect_timeout_ms=5,
         leader_read_timeout_ms=6,
     )
-    limited = RegistryConfig.from_text(FILE, {"size.limit.filter.enabled": "true"})
+    limited = RegistryConfig({**FILE, "size.limit.filter.enabled": "true"})
     assert HttpConfig.of(limited).body_bytes_max == 7
     secret = {"listeners": "https://host:1", "inter.instance.protocol": "https"}
-    assert HttpConfig.of(RegistryConfig.from_text(FILE, secret)).leader_tls is not None
+    assert HttpConfig.of(RegistryConfig({**FILE, **secret})).leader_tls is not None
 
 
 def test_the_server_gets_its_interface(service: MemoryService) -> None:
-    app = new_interface(service, RegistryConfig.from_text(FILE))
+    app = RegistryApp(service, HttpConfig.of(RegistryConfig(FILE)))
     reply = run(ask(app, "GET", "/v1/metadata/id"))
     assert reply.json["scope"]["clusters"]["schema-registry-cluster"] == "group"
     assert run(ask(app, "GET", "/v1/metadata/version")).json == {"version": __version__}

@@ -12,10 +12,10 @@ from barnabas.sql.engine import engine
 from barnabas.sql.engine.command_log import LogEntry
 from barnabas.sql.engine.engine import EngineError, KsqlEngine
 from barnabas.sql.engine.local_runner import LocalQueryRunner
-from barnabas.sql.engine.memory_cluster import MemoryCluster
 from barnabas.sql.engine.session import Session
 from barnabas.sql.functions.built_in import functions
 from barnabas.sql.syntax.tree import ParsedStatement
+from support.memory_cluster import MemoryCluster
 from support.memory_command_log import MemoryCommandLog
 from support.sql_server_world import SqlWorld
 

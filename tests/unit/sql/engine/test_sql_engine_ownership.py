@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from barnabas.sql.engine.command_log import LogEntry
 from barnabas.sql.engine.engine import KsqlEngine
 from barnabas.sql.engine.local_runner import LocalQueryRunner
-from barnabas.sql.engine.memory_cluster import MemoryCluster
 from barnabas.sql.engine.ownership import (
     ALL_SLOTS,
     SLOTS,
@@ -23,6 +22,7 @@ from barnabas.sql.engine.ownership import (
 )
 from barnabas.sql.engine.session import Session
 from barnabas.sql.functions.built_in import functions
+from support.memory_cluster import MemoryCluster
 from support.memory_command_log import MemoryCommandLog
 from support.sql_server_world import SETTINGS, SqlWorld
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.sql.runtime.driver import MemoryStore
-from barnabas.sql.runtime.records import Record, WindowBounds
 from barnabas.sql.runtime.rows_encoding import (
     EncodingError,
     decode_key,
@@ -19,10 +18,8 @@ from barnabas.sql.runtime.rows_encoding import (
     encode_keys,
     murmur2,
     pack,
-    pack_record,
     partition_of,
     unpack,
-    unpack_record,
 )
 from support.effort import examples
 
@@ -109,21 +106,6 @@ def test_bytes_that_are_no_value(data: bytes) -> None:
 def test_values_of_no_sql_type() -> None:
     with pytest.raises(EncodingError, match="object is not a SQL value"):
         pack([object()])
-
-
-def test_records_come_back() -> None:
-    record = Record(
-        (1, "k"),
-        [Decimal("1.5"), None],
-        1234,
-        WindowBounds(0, 10),
-        (("h", b"1"), ("i", None)),
-        3,
-        99,
-        [None, 5],
-    )
-    assert unpack_record(pack_record(record)) == record
-    assert unpack_record(pack_record(Record(None, None, 0))) == Record(None, None, 0)
 
 
 @settings(max_examples=examples(50))

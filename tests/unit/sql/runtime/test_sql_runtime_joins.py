@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from barnabas.sql.plan import steps
 from barnabas.sql.runtime.records import Record
-from barnabas.sql.runtime.rows_encoding import pack_record, unpack_record
 from barnabas.sql.runtime.stage import Channel
 from barnabas.sql.syntax.tree import JoinKind, WindowKind
 from support.effort import examples
+from support.sql_batches import pack_record, unpack_record
 from support.sql_plans import (
     Bench,
     aggregate,

@@ -13,10 +13,10 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from barnabas.kafka import admin
 from barnabas.sql.engine.cluster import ClusterError
-from barnabas.sql.engine.memory_cluster import MemoryCluster
 from barnabas.sql.server import membership
 from barnabas.sql.server.kafka_follower import asked
 from barnabas.sql.server.membership import Membership
+from support.memory_cluster import MemoryCluster
 from support.node_process import wait_until
 
 

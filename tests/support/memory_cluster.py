@@ -1,4 +1,4 @@
-"""Topics in memory, for tests and for trying statements out.
+"""Topics in memory, as a cluster for the engine of SQL.
 
 A record that is written goes to every follower before `write` returns, except where the writer is
 a follower itself: then it waits its turn, so that all followers see all records in one order.
