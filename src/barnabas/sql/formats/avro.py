@@ -38,9 +38,14 @@ from barnabas.sql.formats.connect_schema import (
     is_decimal,
     of_columns,
     scale_of,
-    to_columns,
 )
-from barnabas.sql.formats.format import Deserializer, Format, RecordPart, Serializer
+from barnabas.sql.formats.format import (
+    Deserializer,
+    Format,
+    RecordPart,
+    SchemaTranslator,
+    Serializer,
+)
 from barnabas.sql.formats.registry_wire import (
     FULL_SCHEMA_NAME,
     SCHEMA_ID,
@@ -53,14 +58,14 @@ from barnabas.sql.formats.registry_wire import (
     wire_serializer,
 )
 from barnabas.sql.runtime.records import Row
-from barnabas.sql.schema import Column, Part
+from barnabas.sql.schema import Column
 from barnabas.sql.types import SqlType, Value
 
 NAMESPACE = "io.confluent.ksql.avro_schemas"
 DEFAULT_NAME = f"{NAMESPACE}.KsqlDataSourceSchema"
 
 
-class AvroTranslator:
+class AvroTranslator(SchemaTranslator):
     """Columns and Avro schemas."""
 
     schema_type = "AVRO"
@@ -68,16 +73,8 @@ class AvroTranslator:
     def text(self, columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool) -> str:
         return _text(columns, properties, wraps=wraps)
 
-    def columns(
-        self,
-        schema: StoredSchema,
-        properties: Mapping[str, str],
-        part: Part,
-        *,
-        wraps: bool,
-        upper_case: bool = True,
-    ) -> tuple[Column, ...]:
-        return to_columns(parsed(schema)[0], part, wraps=wraps, upper_case=upper_case)
+    def connect_schema(self, schema: StoredSchema, properties: Mapping[str, str]) -> Schema:
+        return parsed(schema)[0]
 
 
 class AvroFormat(Format):

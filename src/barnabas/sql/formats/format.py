@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from barnabas.schemas.data.schema import Schema
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import SchemaStore, StoredSchema
+from barnabas.sql.formats.connect_schema import to_columns
 from barnabas.sql.runtime.records import Row
 from barnabas.sql.schema import Column, Part
 
@@ -22,14 +24,18 @@ Deserializer = Callable[[bytes | None], Row | None]
 """Both raise FormatError for what cannot be written or read."""
 
 
-class SchemaTranslator(Protocol):
+class SchemaTranslator(ABC):
     """Columns to the text of a registry's schema, and back."""
 
     schema_type: str
 
+    @abstractmethod
     def text(self, columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool) -> str:
         """The schema that records of these columns are written with."""
-        ...
+
+    @abstractmethod
+    def connect_schema(self, schema: StoredSchema, properties: Mapping[str, str]) -> Schema:
+        """A registry's schema as Connect has it. Raises AnalysisError, FormatError."""
 
     def columns(
         self,
@@ -45,7 +51,8 @@ class SchemaTranslator(Protocol):
         `upper_case`: names as unquoted ones are; else as the schema spells them (schema ids do so).
         Raises AnalysisError for a schema that is not a row.
         """
-        ...
+        connect = self.connect_schema(schema, properties)
+        return to_columns(connect, part, wraps=wraps, upper_case=upper_case)
 
 
 class RecordPart(NamedTuple):

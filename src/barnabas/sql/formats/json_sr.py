@@ -29,9 +29,14 @@ from barnabas.sql.formats.connect_schema import (
     of_columns,
     plain_default,
     scale_of,
-    to_columns,
 )
-from barnabas.sql.formats.format import Deserializer, Format, RecordPart, Serializer
+from barnabas.sql.formats.format import (
+    Deserializer,
+    Format,
+    RecordPart,
+    SchemaTranslator,
+    Serializer,
+)
 from barnabas.sql.formats.json import parse
 from barnabas.sql.formats.json_reading import MismatchError, compact_json, json_scanner
 from barnabas.sql.formats.json_writing import row_writer as text_row_writer
@@ -48,10 +53,10 @@ from barnabas.sql.formats.registry_wire import (
     wire_serializer,
 )
 from barnabas.sql.runtime.records import Row
-from barnabas.sql.schema import Column, Part
+from barnabas.sql.schema import Column
 
 
-class JsonSchemaTranslator:
+class JsonSchemaTranslator(SchemaTranslator):
     """Columns and JSON Schemas."""
 
     schema_type = "JSON"
@@ -59,16 +64,8 @@ class JsonSchemaTranslator:
     def text(self, columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool) -> str:
         return to_text(of_columns(columns, wraps=wraps))
 
-    def columns(
-        self,
-        schema: StoredSchema,
-        properties: Mapping[str, str],
-        part: Part,
-        *,
-        wraps: bool,
-        upper_case: bool = True,
-    ) -> tuple[Column, ...]:
-        return to_columns(parsed(schema), part, wraps=wraps, upper_case=upper_case)
+    def connect_schema(self, schema: StoredSchema, properties: Mapping[str, str]) -> Schema:
+        return parsed(schema)
 
 
 class JsonSchemaFormat(Format):

@@ -22,11 +22,12 @@ from barnabas.schemas.wire_format import decode_indexes, encode_indexes
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
 from barnabas.sql.formats.connect_data import Writing, row_reader, row_writer
-from barnabas.sql.formats.connect_schema import of_columns, to_columns
+from barnabas.sql.formats.connect_schema import of_columns
 from barnabas.sql.formats.format import (
     Deserializer,
     Format,
     RecordPart,
+    SchemaTranslator,
     Serializer,
     check_count,
     topic_of,
@@ -55,10 +56,10 @@ from barnabas.sql.formats.registry_wire import (
     wire_serializer,
 )
 from barnabas.sql.runtime.records import Row
-from barnabas.sql.schema import Column, Part
+from barnabas.sql.schema import Column
 
 
-class ProtobufTranslator:
+class ProtobufTranslator(SchemaTranslator):
     """Columns and Protobuf schemas."""
 
     schema_type = "PROTOBUF"
@@ -67,22 +68,13 @@ class ProtobufTranslator:
         connect = of_columns(columns, wraps=True)
         return to_text(connect, Nullables.of(properties), _asked_name(properties))
 
-    def columns(
-        self,
-        schema: StoredSchema,
-        properties: Mapping[str, str],
-        part: Part,
-        *,
-        wraps: bool,
-        upper_case: bool = True,
-    ) -> tuple[Column, ...]:
+    def connect_schema(self, schema: StoredSchema, properties: Mapping[str, str]) -> Schema:
         try:
             loaded = load(schema.text, dict(schema.references))
             message = loaded.message(_asked_name(properties))
         except SchemaFault as fault:
             raise AnalysisError(str(fault)) from fault
-        connect = schema_of(loaded, message, Nullables.of(properties))
-        return to_columns(connect, part, wraps=wraps, upper_case=upper_case)
+        return schema_of(loaded, message, Nullables.of(properties))
 
 
 def _asked_name(properties: Mapping[str, str]) -> str | None:
