@@ -9,15 +9,22 @@ no new one is found.
 from collections.abc import Iterator
 from typing import cast
 
-from barnabas.schemas.json_schema.diff.arrays import compare_arrays
-from barnabas.schemas.json_schema.diff.changes import Change, Changes, Steps, inside
-from barnabas.schemas.json_schema.diff.combined import compare_combined
-from barnabas.schemas.json_schema.diff.kinds import HARMFUL_LENIENT, HARMFUL_STRICT, describe
-from barnabas.schemas.json_schema.diff.objects import compare_objects
-from barnabas.schemas.json_schema.diff.scalars import (
+from barnabas.schemas.json_schema.diff.changes import (
+    HARMFUL_LENIENT,
+    HARMFUL_STRICT,
+    Change,
+    Changes,
+    Steps,
+    describe,
+    inside,
+)
+from barnabas.schemas.json_schema.diff.rules import (
+    compare_arrays,
+    compare_combined,
     compare_constants,
     compare_enums,
     compare_numbers,
+    compare_objects,
     compare_strings,
 )
 from barnabas.schemas.json_schema.model.kinds import (
