@@ -9,7 +9,6 @@ from barnabas.sql.functions import (  # noqa: F401  their import declares functi
     extremes,
     geo,
     json,
-    json_values,
     lambdas,
     masks,
     math,

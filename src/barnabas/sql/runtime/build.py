@@ -21,7 +21,6 @@ from barnabas.sql.runtime.aggregates import (
     TableAggregateNode,
 )
 from barnabas.sql.runtime.evaluation import Compiler, Log, no_log
-from barnabas.sql.runtime.flow import Flow, Parts
 from barnabas.sql.runtime.foreign_key_joins import (
     ResponseNode,
     SubscriptionNode,
@@ -36,7 +35,7 @@ from barnabas.sql.runtime.forms import (
     SinkForm,
     SourceForm,
 )
-from barnabas.sql.runtime.graph import Graph, changed
+from barnabas.sql.runtime.graph import Flow, Graph, Parts, changed
 from barnabas.sql.runtime.joined_rows import Joiner, joiner
 from barnabas.sql.runtime.layout import Layout, picker
 from barnabas.sql.runtime.mentions import mentioned_names, names_of, references

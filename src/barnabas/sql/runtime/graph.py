@@ -4,21 +4,74 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import NamedTuple
 
 from barnabas.sql.runtime.evaluation import BatchedCall, Compiler, Log, value_or_none
-from barnabas.sql.runtime.flow import Flow, Parts
 from barnabas.sql.runtime.forms import NeededKeyForm
 from barnabas.sql.runtime.layout import Layout, Pick, picker
 from barnabas.sql.runtime.mentions import names_of
-from barnabas.sql.runtime.node import Node
+from barnabas.sql.runtime.node import Node, TableNode
 from barnabas.sql.runtime.records import Record
-from barnabas.sql.runtime.stage import Channel, Exit, Stage
+from barnabas.sql.runtime.stage import Channel, Exit, Input, Output, Stage
 from barnabas.sql.runtime.streams import Getter, NotNullKeyNode
 from barnabas.sql.schema import Column, Schema
 from barnabas.sql.syntax.expressions import ColumnReference, Expression
+
+# -- what a plan is built with: the stage that a step's node belongs to, and what it hands on
+
+
+@dataclass(eq=False)
+class Parts:
+    """What belongs to one stage; `joined` leads to the stage that took it in."""
+
+    inputs: list[tuple[Input, Callable[[Record], None]]] = field(default_factory=list)
+    outputs: list[tuple[Output, Exit]] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    joined: Parts | None = None
+
+    @property
+    def reads(self) -> set[int]:
+        """Indexes of the channels that the stage reads."""
+        return {given.index for given, _ in self.inputs if isinstance(given, Channel)}
+
+    @property
+    def writes(self) -> set[int]:
+        """Indexes of the channels that the stage writes."""
+        return {given.index for given, _ in self.outputs if isinstance(given, Channel)}
+
+    def root(self) -> Parts:
+        return self.joined.root() if self.joined else self
+
+    def take_in(self, other: Parts) -> None:
+        if other is not self:
+            self.inputs += other.inputs
+            self.outputs += other.outputs
+            self.nodes += other.nodes
+            other.joined = self
+
+
+@dataclass
+class Flow:
+    """What a step gives: the node whose records flow on, and what its rows hold."""
+
+    node: Node
+    layout: Layout
+    keys: tuple[Column, ...]
+    parts: Parts
+    has_sessions: bool = False
+    """True if the keys are windowed by sessions, whose ends are part of them."""
+    is_rekeyed: bool = False
+    """Of a stream: records of one key may lie in several partitions."""
+
+    @property
+    def table(self) -> TableNode:
+        assert isinstance(self.node, TableNode), "a stream where a table must be"
+        return self.node
+
+
+# -- the graph of nodes
 
 
 class Derived(NamedTuple):

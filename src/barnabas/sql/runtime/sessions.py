@@ -16,8 +16,7 @@ from barnabas.sql.runtime.aggregates import AggregateNode, Aggregation, StateRow
 from barnabas.sql.runtime.evaluation import Log
 from barnabas.sql.runtime.node import OpenStore, StoreKey
 from barnabas.sql.runtime.records import Record, Row, WindowBounds
-from barnabas.sql.runtime.segments import Segments
-from barnabas.sql.runtime.stores import Store
+from barnabas.sql.runtime.stores import Segments, Store
 from barnabas.sql.runtime.windows import NEVER, Headers, grace_of, retention_of
 from barnabas.sql.syntax.tree import Window
 

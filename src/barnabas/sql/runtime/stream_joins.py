@@ -27,8 +27,7 @@ from barnabas.sql.runtime.node import (
     time_window_key,
 )
 from barnabas.sql.runtime.records import Record, Row, WindowBounds
-from barnabas.sql.runtime.segments import Segments
-from barnabas.sql.runtime.stores import Store
+from barnabas.sql.runtime.stores import Segments, Store
 from barnabas.sql.runtime.windows import NEVER
 from barnabas.sql.syntax.tree import Within
 

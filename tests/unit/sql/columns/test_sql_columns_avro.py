@@ -19,7 +19,7 @@ from barnabas.schemas.registry_client import StoredSchema
 from barnabas.schemas.wire_format import prefix_of
 from barnabas.sql.columns import reading, writing
 from barnabas.sql.columns.avro_writing import AvroWriter
-from barnabas.sql.columns.row_writing import RowByRowWriter
+from barnabas.sql.columns.writing import RowByRowWriter
 from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.schema import Column, Part

@@ -20,7 +20,7 @@ from barnabas.sql.formats.catalog import (
     value_wrapping,
 )
 from barnabas.sql.formats.checks import check_properties
-from barnabas.sql.formats.csv_text import CsvError, join_line, split_line
+from barnabas.sql.formats.delimited import CsvError, join_line, split_line
 from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.formats.windowed import windowed_deserializer, windowed_serializer
 from barnabas.sql.runtime.records import WindowBounds

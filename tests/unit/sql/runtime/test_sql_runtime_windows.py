@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.sql.plan import steps
-from barnabas.sql.runtime.segments import Segments
+from barnabas.sql.runtime.stores import Segments
 from barnabas.sql.syntax.tree import Window
 from support.effort import examples
 from support.sql_plans import (

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from barnabas.sql.columns.vectors import Indexes
-from barnabas.sql.runtime.segments import Segments
+from barnabas.sql.runtime.stores import Segments
 from barnabas.sql.runtime.stream_joins import Side
 from barnabas.sql.runtime.windows import NEVER
 
