@@ -4,10 +4,12 @@ import logging
 import sys
 from pathlib import Path
 
+from barnabas.base.config.properties import parse_properties
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.server import run_registry
 from barnabas.schemas.formats import all_formats
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING)
-    sys.exit(run_registry(RegistryConfig.from_text(Path(sys.argv[1]).read_text()), all_formats()))
+    properties = parse_properties(Path(sys.argv[1]).read_text())
+    sys.exit(run_registry(RegistryConfig(properties), all_formats()))
