@@ -11,12 +11,10 @@ from barnabas.app.testing import Kafka
 from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.clients import Clients, read_clients
 from barnabas.connect.worker.distributed.config_log import ConnectorChanged, Update
-from barnabas.connect.worker.distributed.config_records import SessionKey
 from barnabas.connect.worker.distributed.config_topic import ConfigTopic, FencedError
-from barnabas.connect.worker.distributed.offset_topic import OffsetTopic
-from barnabas.connect.worker.distributed.status_topic import StatusTopic
-from barnabas.connect.worker.distributed.store import TopicStore
-from barnabas.connect.worker.distributed.topics import Kind, WorkerTopic, topic_plan
+from barnabas.connect.worker.distributed.kafka_log import Kind, WorkerTopic, topic_plan
+from barnabas.connect.worker.distributed.records import SessionKey
+from barnabas.connect.worker.distributed.store import OffsetTopic, StatusTopic, TopicStore
 from barnabas.connect.worker.state import Status, TopicStatus
 from barnabas.schemas.data.errors import ConfigError
 from support.patience import PATIENCE_S

@@ -6,7 +6,7 @@ share           what one worker runs, or should
 group_messages  what members of the worker group tell each other, as bytes
 eager           assignment that stops everything first
 cooperative     assignment that moves what must move
-config_records  connectors, tasks and wishes as records, and
+records         JSON of records; connectors, tasks and wishes as records, and
 config_log      what they come to
 status_log      states of connectors and tasks
 offset_log      how far source partitions have been read
@@ -14,11 +14,11 @@ offset_log      how far source partitions have been read
 On a cluster:
 
 clients         how to reach it
-topics          the topics, as settings name them
-kafka_log       a topic that all workers read whole (kafka.topic_log)
-config_topic, status_topic, offset_topic, and all of them as the worker's `store`
+kafka_log       the topics, as settings name them, which all workers read whole
+config_topic    the topic of configurations
+store           the other two topics, and all three as the worker's `Store`
 leading         what the leader does in a round
-membership      a worker in its group (kafka.membership)
+membership      a worker in its group (kafka.membership), and figures of the group's rounds
 
 The worker:
 
@@ -30,7 +30,6 @@ position        where it stands
 group_work      how it follows the group and the config topic
 work            what it runs
 task_configs    how a connector's tasks become records
-zombies, fencing  older tasks of exactly-once sources
+zombies         older tasks of exactly-once sources
 signatures, forwarding  requests between workers
-rebalances      figures of the group's rounds
 """

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.connect.tasks.base import TaskId
-from barnabas.connect.worker.distributed import config_records as keys
-from barnabas.connect.worker.distributed.config_records import SessionKey
+from barnabas.connect.worker.distributed import records as keys
 from barnabas.connect.worker.distributed.records import (
     RecordError,
+    SessionKey,
     json_type,
     number,
     parse_object,

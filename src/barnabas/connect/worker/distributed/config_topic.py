@@ -14,12 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from barnabas.connect.tasks.base import TaskId
-from barnabas.connect.worker.distributed import config_records as records
+from barnabas.connect.worker.distributed import records
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.config_log import ConfigLog, ConfigState, Update
-from barnabas.connect.worker.distributed.config_records import Pair, SessionKey
-from barnabas.connect.worker.distributed.kafka_log import WorkerLog
-from barnabas.connect.worker.distributed.topics import WorkerTopic
+from barnabas.connect.worker.distributed.kafka_log import WorkerLog, WorkerTopic
+from barnabas.connect.worker.distributed.records import Pair, SessionKey
 from barnabas.connect.worker.state import Properties, RestartRequest
 from barnabas.kafka.planned_topics import TopicLogError
 from barnabas.kafka.topic_log import LogRecord

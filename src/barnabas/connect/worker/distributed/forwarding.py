@@ -16,8 +16,7 @@ from urllib.parse import quote
 import httpx
 
 from barnabas.connect.errors.requests import RequestError
-from barnabas.connect.worker.distributed.config_records import SessionKey
-from barnabas.connect.worker.distributed.records import dump
+from barnabas.connect.worker.distributed.records import SessionKey, dump
 from barnabas.connect.worker.distributed.signatures import sign
 
 _TIMEOUT_S: Final = 90.0

@@ -18,9 +18,8 @@ from barnabas.connect.errors.requests import NotFoundError
 from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.group_messages import EAGER_VERSION, Assignment
 from barnabas.connect.worker.distributed.kafka_log import ReadTimeoutError
-from barnabas.connect.worker.distributed.membership import Membership
+from barnabas.connect.worker.distributed.membership import Membership, RebalanceFigures
 from barnabas.connect.worker.distributed.position import Position, Wishes
-from barnabas.connect.worker.distributed.rebalances import RebalanceFigures
 from barnabas.connect.worker.distributed.share import Share
 from barnabas.connect.worker.distributed.store import TopicStore
 from barnabas.connect.worker.distributed.ticks import Ticks

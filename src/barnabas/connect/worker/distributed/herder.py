@@ -32,19 +32,17 @@ from barnabas.connect.errors.requests import (
 from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker import offset_requests
 from barnabas.connect.worker.distributed.config_log import ConfigState, LoggerLevelChanged, Update
-from barnabas.connect.worker.distributed.fencing import Fencer
 from barnabas.connect.worker.distributed.forwarding import Forwarding
 from barnabas.connect.worker.distributed.group_work import GroupWork
 from barnabas.connect.worker.distributed.leader import Leader
-from barnabas.connect.worker.distributed.membership import Membership
+from barnabas.connect.worker.distributed.membership import Figures, Membership, group_figures
 from barnabas.connect.worker.distributed.position import Position
-from barnabas.connect.worker.distributed.rebalances import Figures, group_figures
 from barnabas.connect.worker.distributed.signatures import SigningRules
 from barnabas.connect.worker.distributed.store import TopicStore
 from barnabas.connect.worker.distributed.task_configs import TaskConfigs
 from barnabas.connect.worker.distributed.ticks import REQUEST_S, Ticks, TickTimeoutError
 from barnabas.connect.worker.distributed.work import LocalWork
-from barnabas.connect.worker.distributed.zombies import Zombies
+from barnabas.connect.worker.distributed.zombies import Fencer, Zombies
 from barnabas.connect.worker.herder import (
     CLOSE_MARGIN_S,
     Herder,

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 
 from barnabas.connect.errors.requests import BadRequestError, ElsewhereError, RequestError
-from barnabas.connect.worker.distributed.config_records import SessionKey
 from barnabas.connect.worker.distributed.config_topic import ConfigTopic, FencedError
 from barnabas.connect.worker.distributed.group_messages import SESSIONED_VERSION
 from barnabas.connect.worker.distributed.position import Position
+from barnabas.connect.worker.distributed.records import SessionKey
 from barnabas.connect.worker.distributed.signatures import (
     SignatureError,
     SigningRules,

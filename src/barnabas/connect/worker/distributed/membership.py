@@ -1,4 +1,4 @@
-"""A worker as a member of its group (`kafka.membership`).
+"""A worker as a member of its group (`kafka.membership`), and figures of the group's rounds.
 
 While the listener stops what was revoked, heartbeats go on; only when it has stopped does the
 member join again and tell the others that it is free. A member that was put out of the group keeps
@@ -12,7 +12,9 @@ Source: org.apache.kafka.connect.runtime.distributed.WorkerCoordinator (Kafka 4.
 from __future__ import annotations
 
 import logging
+import math
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
@@ -20,6 +22,7 @@ from typing import Final, Protocol
 from barnabas.connect.worker.distributed.config_log import ConfigState
 from barnabas.connect.worker.distributed.group_messages import (
     EAGER_VERSION,
+    PROTOCOLS,
     VERSIONS,
     Assignment,
     Compatibility,
@@ -29,7 +32,8 @@ from barnabas.connect.worker.distributed.group_messages import (
     join_protocols,
 )
 from barnabas.connect.worker.distributed.leading import Leading, Owners
-from barnabas.connect.worker.distributed.share import Share
+from barnabas.connect.worker.distributed.position import Position
+from barnabas.connect.worker.distributed.share import NOTHING, Share
 from barnabas.kafka.membership import (
     BACKOFF_FIRST_MS,
     CoordinatorLostError,
@@ -44,6 +48,10 @@ from barnabas.kafka.wire import Access
 
 _log = logging.getLogger(__name__)
 _BUSY: Final = "worker poll timeout has expired."
+Figures = tuple[str, Mapping[str, float], tuple[tuple[str, str], ...]]
+"""Group, figures and labels."""
+_KEPT: Final = 100
+"""Rounds that the average and the maximum are of."""
 
 
 class GroupListener(Protocol):
@@ -223,3 +231,62 @@ class Membership(Part):
         if new.has_failed:
             self.rejoin("the leader could not assign")
             self._member.sleep(BACKOFF_FIRST_MS / 1000)
+
+
+class RebalanceFigures:
+    """Written by the member's and the herder's threads, read by any."""
+
+    def __init__(self) -> None:
+        self._begun_at: float | None = None
+        self._completed_at: float | None = None
+        self._count = 0
+        self._times_ms: deque[float] = deque(maxlen=_KEPT)
+
+    def begun(self) -> None:
+        """A round gave work that is not yet started."""
+        if self._begun_at is None:
+            self._begun_at = time.monotonic()
+
+    def completed(self) -> None:
+        """The work runs."""
+        now = time.monotonic()
+        if self._begun_at is not None:
+            self._times_ms.append((now - self._begun_at) * 1000)
+        self._begun_at, self._completed_at = None, now
+        self._count += 1
+
+    def figures(self) -> dict[str, float]:
+        """Return them."""
+        times = list(self._times_ms)
+        since = math.inf
+        if self._completed_at is not None:
+            since = (time.monotonic() - self._completed_at) * 1000
+        return {
+            "completed-rebalances-total": float(self._count),
+            "rebalancing": float(self._begun_at is not None),
+            "rebalance-avg-time-ms": sum(times) / len(times) if times else math.nan,
+            "rebalance-max-time-ms": max(times, default=math.nan),
+            "time-since-last-rebalance-ms": since,
+        }
+
+
+def group_figures(
+    member: Membership, position: Position, rebalances: RebalanceFigures
+) -> Sequence[Figures]:
+    """Return what /metrics shows of a worker in its group."""
+    held = member.held
+    work = NOTHING if held is None else held.work
+    words = {
+        "connect-protocol": PROTOCOLS[member.protocol_version],
+        "leader-name": position.leader_url or "",
+    }
+    group = "worker_rebalance"
+    assigned = {
+        "assigned-connectors": float(len(work.connectors)),
+        "assigned-tasks": float(len(work.tasks)),
+    }
+    return (
+        (group, {**rebalances.figures(), "epoch": float(position.generation)}, ()),
+        *((group, {name: 1.0}, ((name.replace("-", "_"), word),)) for name, word in words.items()),
+        ("coordinator", assigned, ()),
+    )

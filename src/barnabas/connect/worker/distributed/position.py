@@ -19,8 +19,8 @@ from barnabas.connect.worker.distributed.config_log import (
     TasksChanged,
     Update,
 )
-from barnabas.connect.worker.distributed.config_records import SessionKey
 from barnabas.connect.worker.distributed.group_messages import Assignment
+from barnabas.connect.worker.distributed.records import SessionKey
 from barnabas.connect.worker.state import RestartRequest
 
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.connect.worker.distributed.config_records import SessionKey
+from barnabas.connect.worker.distributed.records import SessionKey
 from barnabas.schemas.data.errors import ConfigError
 
 SIGNATURE: Final = "X-Connect-Authorization"

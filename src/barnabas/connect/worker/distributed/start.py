@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from barnabas.connect.config.validation import WorkerRules
 from barnabas.connect.tasks.base import TaskEngine
 from barnabas.connect.worker.distributed.clients import read_clients
-from barnabas.connect.worker.distributed.fencing import Fencer
 from barnabas.connect.worker.distributed.forwarding import Forwarding
 from barnabas.connect.worker.distributed.group_messages import NAMES, PROTOCOL_TYPE
 from barnabas.connect.worker.distributed.group_work import GroupWork
@@ -17,6 +16,7 @@ from barnabas.connect.worker.distributed.membership import Membership
 from barnabas.connect.worker.distributed.position import Position
 from barnabas.connect.worker.distributed.signatures import read_rules
 from barnabas.connect.worker.distributed.store import EXACTLY_ONCE, TopicStore
+from barnabas.connect.worker.distributed.zombies import Fencer
 from barnabas.connect.worker.restarts import read_policy
 from barnabas.connect.worker.running import Resolve, Worker
 from barnabas.kafka.membership import GroupSettings

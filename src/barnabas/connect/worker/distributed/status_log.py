@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from barnabas.connect.tasks.base import TaskId
-from barnabas.connect.worker.distributed.config_records import Pair
 from barnabas.connect.worker.distributed.records import (
+    Pair,
     RecordError,
     dump,
     number,

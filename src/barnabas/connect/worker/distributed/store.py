@@ -1,24 +1,37 @@
-"""The three topics as the worker's Store."""
+"""The three topics as the worker's Store, and two of them: those of offsets and of statuses.
+
+A connector may have its own topic of offsets (`offsets.storage.topic`). It is written beside the
+worker's, which still holds what the connector had before; what is found in its own wins. Each
+worker writes the statuses of what it runs, and knows those of all.
+
+Source: org.apache.kafka.connect.storage.KafkaOffsetBackingStore, ConnectorOffsetBackingStore and
+KafkaStatusBackingStore (Kafka 4.3).
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Final
 
 from barnabas.connect.record import JsonMap
 from barnabas.connect.tasks.base import TaskId
+from barnabas.connect.worker.distributed import status_log as records
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.config_log import ConfigState, Update
 from barnabas.connect.worker.distributed.config_topic import ConfigTopic
-from barnabas.connect.worker.distributed.offset_topic import OffsetTopic, TopicOffsets
-from barnabas.connect.worker.distributed.status_topic import StatusTopic
-from barnabas.connect.worker.distributed.topics import topic_plan
+from barnabas.connect.worker.distributed.kafka_log import WorkerLog, WorkerTopic, topic_plan
+from barnabas.connect.worker.distributed.offset_log import OffsetLog, Offsets
+from barnabas.connect.worker.distributed.records import Pair
+from barnabas.connect.worker.distributed.status_log import StatusLog
 from barnabas.connect.worker.state import Properties, RestartRequest, Status, TopicStatus
+from barnabas.kafka.topic_log import LogRecord
 from barnabas.schemas.data.errors import ConfigError
 
+_TIMEOUT_S: Final = 30.0
 _log = logging.getLogger(__name__)
 EXACTLY_ONCE: Final = "exactly.once.source.support"
 OFFSETS_TOPIC: Final = "offsets.storage.topic"
@@ -195,3 +208,161 @@ class TopicStore:
                 topic.start()
                 self._own_topics[name] = topic
             return topic
+
+
+class OffsetTopic:
+    """One topic of offsets, read whole."""
+
+    def __init__(
+        self, clients: Clients, plan: WorkerTopic, *, is_committed_only: bool = False
+    ) -> None:
+        self.name = plan.name
+        self._log = OffsetLog()
+        self._lock = threading.Lock()
+        self._topic = WorkerLog(clients, plan, self._apply, is_committed_only=is_committed_only)
+
+    def start(self) -> None:
+        """Read the topic. Raises ConfigError, ConnectError."""
+        self._topic.start()
+
+    def stop(self) -> None:
+        """End."""
+        self._topic.stop()
+
+    def refresh(self, timeout_s: float = _TIMEOUT_S) -> None:
+        """Read to the end. Raises ReadTimeoutError."""
+        self._topic.refresh(timeout_s)
+
+    def offset(self, connector: str, partition: JsonMap) -> JsonMap | None:
+        """Return the offset of a source partition, as far as it is read."""
+        with self._lock:
+            return self._log.offset(connector, partition)
+
+    def all(self, connector: str) -> Offsets:
+        """Return all (partition, offset) of a connector, as far as it is read."""
+        with self._lock:
+            return self._log.all(connector)
+
+    def store(self, connector: str, pairs: Sequence[tuple[JsonMap, JsonMap | None]]) -> None:
+        """Write offsets, and wait for that; None deletes one. Raises ConnectError, DataError."""
+        with self._lock:
+            records = [self._log.record(connector, *pair) for pair in pairs]
+        self._topic.write(records, "Timed out while writing offsets to Kafka")
+
+    def reader(self, connector: str) -> TopicOffsets:
+        """Return the offsets of one connector."""
+        return TopicOffsets(connector, [self])
+
+    def _apply(self, record: LogRecord) -> None:
+        with self._lock:
+            self._log.apply(record.key, record.value)
+
+
+class TopicOffsets:
+    """An OffsetReader: each question first reads the topics to their end; the first one wins."""
+
+    def __init__(self, connector: str, topics: Sequence[OffsetTopic]) -> None:
+        self._connector = connector
+        self._topics = topics
+
+    def offset(self, partition: JsonMap) -> JsonMap | None:
+        """Return the offset stored for a source partition; None if absent."""
+        for topic in self._topics:
+            topic.refresh()
+            stored = topic.offset(self._connector, partition)
+            if stored is not None:
+                return stored
+        return None
+
+    def all(self) -> Offsets:
+        """Return all (partition, offset) of the connector."""
+        for topic in self._topics:
+            topic.refresh()
+        offsets: Offsets = []
+        for topic in self._topics:
+            known = [partition for partition, _ in offsets]
+            offsets += [pair for pair in topic.all(self._connector) if pair[0] not in known]
+        return offsets
+
+
+class StatusTopic:
+    """`on_change` hears of each record that is read, on the log's thread."""
+
+    def __init__(
+        self, clients: Clients, plan: WorkerTopic, on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        self._log = StatusLog()
+        self._lock = threading.Lock()
+        self._on_change = on_change
+        self._topic = WorkerLog(clients, plan, self._apply)
+
+    def start(self) -> None:
+        """Read the topic. Raises ConfigError, ConnectError."""
+        self._topic.start()
+
+    def stop(self) -> None:
+        """Write what was told and end."""
+        self._topic.stop()
+
+    def get(self, name: str | TaskId) -> Status | None:
+        """Return the state of a connector or task."""
+        with self._lock:
+            return self._log.get(name)
+
+    def tasks(self, connector: str) -> dict[int, Status]:
+        """Return the states of a connector's tasks."""
+        with self._lock:
+            return dict(self._log.tasks.get(connector, {}))
+
+    def connectors(self) -> list[str]:
+        """Return the connectors that have a state."""
+        with self._lock:
+            return list(self._log.connectors)
+
+    def topics(self, connector: str) -> dict[str, TopicStatus]:
+        """Return the topics that a connector has used."""
+        with self._lock:
+            return dict(self._log.topics_of(connector))
+
+    def put(self, name: str | TaskId, status: Status) -> None:
+        """Tell a state."""
+        self._send(records.status_record(name, status))
+
+    def put_safe(self, name: str | TaskId, status: Status) -> None:
+        """Tell a state unless a newer worker has told one."""
+        with self._lock:
+            may = self._log.can_write_safely(name, status)
+        if may:
+            self.put(name, status)
+
+    def put_topic(self, status: TopicStatus) -> None:
+        """Tell that a connector uses a topic."""
+        self._send(records.topic_record(status))
+
+    def remove_topic(self, connector: str, topic: str) -> None:
+        """Forget that a connector has used a topic."""
+        self._send(records.topic_removal(connector, topic))
+
+    def flush(self) -> None:
+        """Wait until what was told is written. Raises ReadTimeoutError."""
+        self._topic.flush()
+
+    def refresh(self, timeout_s: float) -> None:
+        """Read to the end. Raises ReadTimeoutError."""
+        self._topic.refresh(timeout_s)
+
+    def _send(self, pair: Pair) -> None:
+        key, value = pair
+
+        def check(sent: Future[None]) -> None:
+            error = sent.exception()
+            if error is not None:
+                _log.error("the state %s is not written: %s", key, error)
+
+        self._topic.send(key, value).add_done_callback(check)
+
+    def _apply(self, record: LogRecord) -> None:
+        key = None if record.key is None else record.key.decode(errors="replace")
+        with self._lock:
+            self._log.apply(key, record.value)
+        self._on_change()

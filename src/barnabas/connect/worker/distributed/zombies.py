@@ -1,6 +1,12 @@
-"""Rounds of fencing: by the leader, or asked of it.
+"""Fencing of an exactly-once source's older tasks, before new ones write (KIP-618).
 
-Source: org.apache.kafka.connect.runtime.distributed.DistributedHerder.ZombieFencing (Kafka 4.3).
+The config topic says how many tasks may have written (`tasks-fencing-<connector>`); when their
+configurations have changed since, the producers of all of them are fenced, and the new number is
+written. Only then may new tasks begin. One task after one task needs no round: it takes the same
+transactional id. The leader fences; other workers ask it to.
+
+Source: DistributedHerder.doFenceZombieSourceTasks, DistributedHerder.ZombieFencing and
+Worker.fenceZombies (Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -17,11 +23,14 @@ from barnabas.connect.errors.requests import (
     ShuttingDownError,
 )
 from barnabas.connect.tasks.base import TaskId
+from barnabas.connect.tasks.kafka_output import fenced_ids
+from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.config_log import ConfigState
-from barnabas.connect.worker.distributed.fencing import Fencer, tasks_to_fence
 from barnabas.connect.worker.distributed.position import Position
 from barnabas.connect.worker.distributed.ticks import Ticks
 from barnabas.connect.worker.herder import connector_type
+from barnabas.kafka.transactions import TransactionControl
+from barnabas.kafka.wire import CoordinatorError
 from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)
@@ -155,3 +164,34 @@ def _copy(done: Future[None], answer: Future[None]) -> None:
         answer.set_result(None)
     else:
         answer.set_exception(error)
+
+
+def tasks_to_fence(state: ConfigState, connector: str) -> int | None:
+    """Return how many older tasks' producers are to be fenced; None where the number is enough."""
+    recorded = state.fenced_task_counts.get(connector)
+    count = state.task_counts.get(connector, 0)
+    if connector not in state.pending_fencing or recorded is None or recorded == count == 1:
+        return None
+    return recorded
+
+
+class Fencer:
+    """Fences producers by their ids."""
+
+    def __init__(self, clients: Clients, group_id: str) -> None:
+        self._clients = clients
+        self._group_id = group_id
+
+    def fence(self, connector: str, count: int, is_wanted: Callable[[], bool]) -> None:
+        """Fence the producers of a connector's first `count` tasks. Raises ConnectError."""
+        control = TransactionControl(self._clients.access)
+        try:
+            for number in range(count):
+                if not is_wanted():
+                    return
+                for one in fenced_ids(self._group_id, connector, number):
+                    control.abort(one)
+        except CoordinatorError as error:
+            raise ConnectError(f"Failed to perform zombie fencing: {error}") from error
+        finally:
+            control.close()

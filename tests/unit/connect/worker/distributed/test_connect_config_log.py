@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.connect.tasks.base import TaskId
-from barnabas.connect.worker.distributed import config_records as records
+from barnabas.connect.worker.distributed import records
 from barnabas.connect.worker.distributed.config_log import (
     ConfigLog,
     ConnectorChanged,
@@ -19,7 +19,7 @@ from barnabas.connect.worker.distributed.config_log import (
     TasksChanged,
     Update,
 )
-from barnabas.connect.worker.distributed.config_records import Pair, SessionKey
+from barnabas.connect.worker.distributed.records import Pair, SessionKey
 from barnabas.connect.worker.state import RestartRequest
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.connect.worker.distributed.config_records import SessionKey
+from barnabas.connect.worker.distributed.records import SessionKey
 from barnabas.connect.worker.distributed.signatures import (
     ALGORITHM,
     SIGNATURE,
