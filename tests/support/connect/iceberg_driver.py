@@ -15,10 +15,9 @@ from barnabas.connect.connectors.base import SinkRange, TaskContext
 from barnabas.connect.connectors.iceberg import tables
 from barnabas.connect.connectors.iceberg.connectors import IcebergSink
 from barnabas.connect.connectors.iceberg.tables import IcebergTables
-from barnabas.connect.connectors.lake.rows import RangeRows
-from barnabas.connect.connectors.lake.sink import Change, Offsets
+from barnabas.connect.connectors.lake.sink import Change, Offsets, RangeRows
 from barnabas.connect.record import SinkRecord
-from barnabas.connect.tasks.spark_packages import add_packages
+from barnabas.connect.tasks.spark import add_packages
 from barnabas.schemas.data import builder
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 from barnabas.schemas.data.schema import Schema, Struct

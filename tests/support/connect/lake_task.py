@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter
-from barnabas.connect.connectors.lake.rows import RangeRows
+from barnabas.connect.connectors.lake.sink import RangeRows
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data import builder
 from barnabas.schemas.data.errors import RetriableError

@@ -5,8 +5,7 @@ This package depends on no database, clock, disk or network. A database is a pac
 
 database       the interface that a database implements: the essay is there
 tables         tables, columns and rows
-settings       settings that all databases share, and what they mean
-definition     their names, defaults and documentation
+settings       settings that all databases share: names, defaults, and what they mean
 envelopes      keys and values of a table's records, and what all records have in common
 transactions   an event's place in its transaction, and the records of begin and end
 changes        from a split of the log to records, on executors; notifications

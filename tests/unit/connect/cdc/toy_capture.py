@@ -28,7 +28,9 @@ from barnabas.connect.cdc.database import (
     TRUNCATE,
     UPDATE,
 )
-from barnabas.connect.cdc.definition import (
+from barnabas.connect.cdc.envelopes import SNAPSHOT_MARK
+from barnabas.connect.cdc.queries import Query
+from barnabas.connect.cdc.settings import (
     BAD_VALUES,
     HEADERS,
     HIGH,
@@ -39,12 +41,10 @@ from barnabas.connect.cdc.definition import (
     SNAPSHOT_THREADS,
     STRING,
     TOPICS,
+    CaptureSettings,
     group,
     tables_and_columns,
 )
-from barnabas.connect.cdc.envelopes import SNAPSHOT_MARK
-from barnabas.connect.cdc.queries import Query
-from barnabas.connect.cdc.settings import CaptureSettings
 from barnabas.connect.cdc.signals import Signal
 from barnabas.connect.cdc.snapshot import SnapshotPlan, SnapshotRecords, SnapshotTables
 from barnabas.connect.cdc.steps import UNKNOWN_SCHEMA, Wanted

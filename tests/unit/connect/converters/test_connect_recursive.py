@@ -13,8 +13,8 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from barnabas.connect.connectors.storage.formats.arrow import arrow_type
-from barnabas.connect.connectors.storage.formats.plain import plain
+from barnabas.connect.connectors.storage.formats.base import plain
+from barnabas.connect.connectors.storage.formats.parquet import arrow_type
 from barnabas.connect.plugins import load
 from barnabas.connect.record import ConnectRecord
 from barnabas.schemas.data.builder import (

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from barnabas.connect.connectors.http.exchange import retry_after_s
-from barnabas.connect.connectors.http.pages import pointed
 from barnabas.connect.connectors.http.sink import Bodies, HttpSink
-from barnabas.connect.connectors.http.source import HttpSource
+from barnabas.connect.connectors.http.source import HttpSource, pointed
 from barnabas.connect.record import SinkRecord
 from barnabas.connect.testing import ConnectKit
 from barnabas.schemas.data.builder import decimal

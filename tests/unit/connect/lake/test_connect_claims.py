@@ -13,11 +13,17 @@ import pytest
 from barnabas.connect.connectors.base import SinkRange, TaskContext
 from barnabas.connect.connectors.s3 import bucket as s3_bucket
 from barnabas.connect.connectors.s3.bucket import Bucket
-from barnabas.connect.connectors.s3.connectors import S3Sink
-from barnabas.connect.connectors.s3.settings import S3_SINK, make_bucket
-from barnabas.connect.connectors.storage.claims import Claim, TakenError, of_file, rules_of
+from barnabas.connect.connectors.s3.connectors import S3_SINK, S3Sink, make_bucket
 from barnabas.connect.connectors.storage.sink import FileSettings, FileSinkWriter
-from barnabas.connect.connectors.storage.store import FileStore, StoredFile, Upload
+from barnabas.connect.connectors.storage.store import (
+    Claim,
+    FileStore,
+    StoredFile,
+    TakenError,
+    Upload,
+    of_file,
+    rules_of,
+)
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data import builder
 from barnabas.schemas.data.errors import ConnectError, RetriableError

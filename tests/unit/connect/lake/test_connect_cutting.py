@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.connect.connectors.base import SinkRange
-from barnabas.connect.connectors.storage.cutting import Compatibility, CutRules, Cutter
+from barnabas.connect.connectors.storage.cutting import (
+    Compatibility,
+    CutRules,
+    Cutter,
+    Pace,
+    Progress,
+)
 from barnabas.connect.connectors.storage.partitioners import (
     DefaultPartitioner,
     FieldPartitioner,
@@ -19,7 +25,6 @@ from barnabas.connect.connectors.storage.partitioners import (
     RecordFieldExtractor,
     TimeBasedPartitioner,
 )
-from barnabas.connect.connectors.storage.planning import Pace, Progress
 from barnabas.connect.connectors.storage.time_path import (
     TimePath,
     next_by_day,

@@ -16,8 +16,7 @@ import pytest
 
 from barnabas.connect.connectors.s3 import bucket as bucket_module
 from barnabas.connect.connectors.s3.bucket import Bucket
-from barnabas.connect.connectors.s3.connectors import S3Sink
-from barnabas.connect.connectors.s3.settings import S3_SINK, make_bucket
+from barnabas.connect.connectors.s3.connectors import S3_SINK, S3Sink, make_bucket
 from barnabas.connect.testing import ConnectKit
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 from support.connect.s3 import S3Server, s3_server

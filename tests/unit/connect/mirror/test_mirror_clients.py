@@ -13,13 +13,13 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 
 from barnabas.connect.connectors.base import SinkRange, TaskContext
 from barnabas.connect.connectors.mirror import (
-    checkpoint_reader,
+    checkpoint,
     cluster,
     ranges,
     schedule,
     settings,
 )
-from barnabas.connect.connectors.mirror.checkpoint_reader import CheckpointReader
+from barnabas.connect.connectors.mirror.checkpoint import CheckpointReader
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.schedule import Schedule
 from barnabas.kafka import admin
@@ -150,7 +150,7 @@ SYNCS, CHECKPOINTS = "mm2-offset-syncs.east.internal", "west.checkpoints.interna
 
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> CheckpointReader:
-    monkeypatch.setattr(checkpoint_reader, "LogReader", Log)
+    monkeypatch.setattr(checkpoint, "LogReader", Log)
     monkeypatch.setattr(Log, "made", [])
     monkeypatch.setattr(Log, "failing", {})
     context = TaskContext("mirror", 0, {**GIVEN, "task.assigned.groups": "shop"})

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, TopicPartition
 
 from barnabas.connect.connectors.base import SinkRange
-from barnabas.connect.connectors.mirror import checkpoint_reader, cluster, ranges
+from barnabas.connect.connectors.mirror import checkpoint, cluster, ranges
 from barnabas.connect.tasks import kafka_ranges
 from barnabas.connect.tasks.kafka_errors import as_connect_error
 from barnabas.schemas.data.errors import ConnectError, RetriableError
@@ -65,7 +65,7 @@ class Consumer:
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (kafka_ranges, ranges, checkpoint_reader):
+    for module in (kafka_ranges, ranges, checkpoint):
         monkeypatch.setattr(module, "Consumer", Consumer)
 
 
@@ -80,7 +80,7 @@ def test_a_few_records_are_not_held_back_until_there_are_many() -> None:
     assert _values(sink, [(0, 3)]) == wanted
     mirror = ranges.RangesConsumer({})
     assert [one.value for one in mirror.read([SinkRange("t", 0, 0, 3)])] == wanted
-    log = checkpoint_reader.LogReader({}, "t")
+    log = checkpoint.LogReader({}, "t")
     assert [value for _, value in log.read_to_end(5)] == wanted
 
 
@@ -102,7 +102,7 @@ def test_what_the_client_gives_again_is_read_once() -> None:
 
 
 def test_a_log_whose_leader_is_unknown_is_read_again_later() -> None:
-    log = checkpoint_reader.LogReader({}, "t")
+    log = checkpoint.LogReader({}, "t")
     consumer: Any = log._consumer
     consumer.failure = KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
     for _ in range(3):
@@ -116,7 +116,7 @@ def test_a_log_whose_leader_is_unknown_is_read_again_later() -> None:
 
 def test_a_log_whose_leader_is_silent_is_read_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "PATIENCE_SECONDS", 0.0)
-    log = checkpoint_reader.LogReader({}, "t")
+    log = checkpoint.LogReader({}, "t")
     consumer: Any = log._consumer
     consumer.messages.pop()
     found: list[bytes | None] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.connect.connectors.spark.ddl import parse_schema
+from barnabas.connect.connectors.spark.rows import parse_schema
 from barnabas.schemas.data.errors import ConfigError
 
 TABLE = [

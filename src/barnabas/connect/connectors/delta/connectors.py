@@ -9,13 +9,12 @@ from barnabas.connect.allowed_paths import local_paths
 from barnabas.connect.config.definition import NO_DEFAULT, ConfigType, Importance
 from barnabas.connect.connectors.base import Settings, TaskContext
 from barnabas.connect.connectors.delta.tables import DeltaTables
-from barnabas.connect.connectors.lake.connector import LakeSink
 from barnabas.connect.connectors.lake.settings import (
     LakeSettings,
     definition,
     with_prefix,
 )
-from barnabas.connect.connectors.lake.sink import Tables
+from barnabas.connect.connectors.lake.sink import LakeSink, Tables
 from barnabas.connect.connectors.storage.settings import group
 
 

@@ -10,8 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from barnabas.connect.connectors.storage.claims import Claim
-from barnabas.connect.connectors.storage.store import FileStore, StoredFile, Upload
+from barnabas.connect.connectors.storage.store import Claim, FileStore, StoredFile, Upload
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 UNFINISHED = ".unfinished-"

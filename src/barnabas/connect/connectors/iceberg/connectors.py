@@ -11,13 +11,12 @@ from barnabas.connect.config.definition import ConfigType, Importance
 from barnabas.connect.connectors.base import EngineKind, Settings, TaskContext
 from barnabas.connect.connectors.iceberg.maintenance import Maintenance
 from barnabas.connect.connectors.iceberg.tables import CATALOG, IcebergTables
-from barnabas.connect.connectors.lake.connector import LakeSink
 from barnabas.connect.connectors.lake.settings import (
     LakeSettings,
     definition,
     with_prefix,
 )
-from barnabas.connect.connectors.lake.sink import Tables
+from barnabas.connect.connectors.lake.sink import LakeSink, Tables
 from barnabas.connect.connectors.storage.settings import group
 from barnabas.schemas.data.errors import ConnectError
 

@@ -3,7 +3,7 @@
 It is what Spark's procedures `expire_snapshots` and `rewrite_data_files` do, and how much of it is
 up to the table's own properties, as there: `history.expire.max-snapshot-age-ms`,
 `history.expire.min-snapshots-to-keep`, `write.target-file-size-bytes`. Others may do it as well:
-what the sink reads to go on is kept by a tag (see history.py).
+what the sink reads to go on is kept by a tag (see `History`).
 """
 
 from __future__ import annotations

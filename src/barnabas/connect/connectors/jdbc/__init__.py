@@ -2,8 +2,7 @@
 
 dialects    types, statements and connections of each database
 sink        writes records to tables: insert, upsert, update, delete; makes and widens tables
-source      reads tables: all rows, or those that are new by a number or a time
-columns     a query's columns as fields of records
+source      reads tables: all rows, or those that are new by a number or a time; columns as fields
 definition  what can be configured: the names of Confluent's connectors
 connectors  the connectors' classes
 

@@ -1,7 +1,6 @@
 """Change capture from PostgreSQL: what is PostgreSQL's. Everything else is in `connect/cdc`.
 
-definition    what can be configured: Debezium's names
-settings      what a configuration means beyond `cdc/settings`; settings that are refused
+settings      Debezium's names, what they mean beyond `cdc/settings`, and what is refused
 connector     checks settings, makes the one task's reader
 reader        on the driver: snapshot first, then the stream, in micro-batches
 log           the log's messages and places, as `cdc/database` asks for them (pure)
@@ -17,8 +16,7 @@ rights        what the user may not do, and must
 catalog       what columns a table has
 types         columns' types: schemas, defaults, and values from PostgreSQL's text (pure)
 source_types  parameters of schemas that tell columns' types in the database (pure)
-temporal      dates, times and intervals (pure)
-texts         arrays, hstore and money in PostgreSQL's text (pure)
+texts         arrays, hstore, money, dates and times in PostgreSQL's text (pure)
 
 Source: the documentation and the events of Debezium's PostgreSQL connector 3.3; PostgreSQL's
 "Logical Replication Message Formats".

@@ -11,11 +11,10 @@ from barnabas.connect.connectors.base import (
     TaskContext,
 )
 from barnabas.connect.connectors.postgres.catalog import Catalog
-from barnabas.connect.connectors.postgres.definition import DEFINITION
 from barnabas.connect.connectors.postgres.reader import PostgresReader
 from barnabas.connect.connectors.postgres.rights import missing_rights
 from barnabas.connect.connectors.postgres.server import connect
-from barnabas.connect.connectors.postgres.settings import PostgresSettings
+from barnabas.connect.connectors.postgres.settings import DEFINITION, PostgresSettings
 from barnabas.connect.connectors.postgres.slots import check_server
 from barnabas.connect.record import JsonMap
 from barnabas.schemas.data.errors import ConfigError, ConnectError

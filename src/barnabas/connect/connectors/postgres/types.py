@@ -16,7 +16,7 @@ from decimal import Context, Decimal
 from typing import Any, Final
 
 from barnabas.connect.cdc.tables import PARSE_ERRORS, Column, ColumnType, TypeName
-from barnabas.connect.connectors.postgres import temporal, texts
+from barnabas.connect.connectors.postgres import texts
 from barnabas.java import object_stream as java_objects
 from barnabas.java.numbers import to_byte_array
 from barnabas.schemas.data.builder import (
@@ -122,7 +122,7 @@ _SIMPLE: Final[dict[str, ColumnType]] = {
     "uuid": ColumnType(_debezium(STRING, "data.Uuid"), str, ""),
     "ltree": ColumnType(_debezium(STRING, "data.Ltree"), str, ""),
     "tsvector": ColumnType(_debezium(STRING, "data.Tsvector"), str, ""),
-    "timetz": ColumnType(_debezium(STRING, "time.ZonedTime"), temporal.zoned_time, "00:00:00Z"),
+    "timetz": ColumnType(_debezium(STRING, "time.ZonedTime"), texts.zoned_time, "00:00:00Z"),
     "vector": ColumnType(_VECTOR, lambda text: [float(x) for x in text[1:-1].split(",")], []),
 }
 
@@ -177,12 +177,12 @@ def _date(_modifier: int, modes: Modes) -> ColumnType:
     if modes.times == "connect":
         return ColumnType(
             _named(INT32, DATE),
-            lambda text: temporal.datetime_of(temporal.days(text) * temporal.US_PER_DAY).date(),
-            temporal.datetime_of(0).date(),
+            lambda text: texts.datetime_of(texts.days(text) * texts.US_PER_DAY).date(),
+            texts.datetime_of(0).date(),
         )
     if modes.times == "isostring":
         return ColumnType(_debezium(STRING, "time.IsoDate"), lambda text: f"{text}Z", "")
-    return ColumnType(_debezium(INT32, "time.Date"), temporal.days, 0)
+    return ColumnType(_debezium(INT32, "time.Date"), texts.days, 0)
 
 
 def _time(modifier: int, modes: Modes) -> ColumnType:
@@ -190,7 +190,7 @@ def _time(modifier: int, modes: Modes) -> ColumnType:
         return ColumnType(_named(INT32, TIME), _connect_time, time())
     if modes.times == "isostring":
         return ColumnType(_debezium(STRING, "time.IsoTime"), lambda text: f"{text}Z", "")
-    us = temporal.time_us
+    us = texts.time_us
     if modes.times == "microseconds":
         return ColumnType(_debezium(INT64, "time.MicroTime"), us, 0)
     if modes.times == "nanoseconds":
@@ -201,21 +201,21 @@ def _time(modifier: int, modes: Modes) -> ColumnType:
 
 
 def _connect_time(text: str) -> time:
-    us = min(temporal.time_us(text) // 1000 * 1000, temporal.US_PER_DAY - 1000)
-    return temporal.datetime_of(us).time()
+    us = min(texts.time_us(text) // 1000 * 1000, texts.US_PER_DAY - 1000)
+    return texts.datetime_of(us).time()
 
 
 def _timestamp(modifier: int, modes: Modes) -> ColumnType:
-    us = temporal.timestamp_us
+    us = texts.timestamp_us
     if modes.times == "connect":
         return ColumnType(
             _named(INT64, TIMESTAMP),
-            lambda text: temporal.datetime_of(us(text) // 1000 * 1000),
-            temporal.datetime_of(0),
+            lambda text: texts.datetime_of(us(text) // 1000 * 1000),
+            texts.datetime_of(0),
         )
     if modes.times == "isostring":
         schema = _debezium(STRING, "time.IsoTimestamp")
-        return ColumnType(schema, lambda text: temporal.zoned_timestamp(text, 0), "")
+        return ColumnType(schema, lambda text: texts.zoned_timestamp(text, 0), "")
     if modes.times == "nanoseconds":
         schema = _debezium(INT64, "time.NanoTimestamp")
         return ColumnType(schema, lambda text: us(text) * 1000, 0)
@@ -228,13 +228,13 @@ def _timestamptz(modifier: int, _modes: Modes) -> ColumnType:
     digits = 6 if modifier < 0 else modifier
     zero = f"1970-01-01T00:00:00{'.' + '0' * digits if digits else ''}Z"
     schema = _debezium(STRING, "time.ZonedTimestamp")
-    return ColumnType(schema, lambda text: temporal.zoned_timestamp(text, digits), zero)
+    return ColumnType(schema, lambda text: texts.zoned_timestamp(text, digits), zero)
 
 
 def _interval(_modifier: int, modes: Modes) -> ColumnType:
     if modes.intervals == "string":
-        return ColumnType(_debezium(STRING, "time.Interval"), temporal.interval_iso, "P0Y")
-    return ColumnType(_debezium(INT64, "time.MicroDuration"), temporal.interval_us, 0)
+        return ColumnType(_debezium(STRING, "time.Interval"), texts.interval_iso, "P0Y")
+    return ColumnType(_debezium(INT64, "time.MicroDuration"), texts.interval_us, 0)
 
 
 def _bytea(_modifier: int, modes: Modes) -> ColumnType:

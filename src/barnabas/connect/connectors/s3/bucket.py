@@ -15,11 +15,12 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
-from barnabas.connect.connectors.storage.claims import Claim, TakenError
 from barnabas.connect.connectors.storage.store import (
     ChangedFileError,
+    Claim,
     FileStore,
     StoredFile,
+    TakenError,
     Upload,
 )
 from barnabas.schemas.data.errors import ConnectError, RetriableError

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from barnabas.connect.connectors.storage.claims import Claim, TakenError
 from barnabas.connect.connectors.storage.cutting import Placed
 from barnabas.connect.connectors.storage.formats.base import FileFormat, FileWriter
 from barnabas.connect.connectors.storage.settings import make_format
-from barnabas.connect.connectors.storage.store import FileStore, Upload
+from barnabas.connect.connectors.storage.store import Claim, FileStore, TakenError, Upload
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data import builder
 from barnabas.schemas.data.errors import ConnectError, DataError

@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, TopicPartition
-from barnabas.connect.connectors.storage.claims import Claim, TakenError, of_file
-from barnabas.connect.connectors.storage.cutting import CutRules, Cutter
+from barnabas.connect.connectors.storage.cutting import CutRules, Cutter, FileRange, Pace, Progress
 from barnabas.connect.connectors.storage.file_set import (
     DirectoryFiles,
     FileNames,
@@ -28,8 +27,7 @@ from barnabas.connect.connectors.storage.file_set import (
 )
 from barnabas.connect.connectors.storage.formats.base import FileFormat
 from barnabas.connect.connectors.storage.partitioners import Partitioner, make_partitioner
-from barnabas.connect.connectors.storage.planning import FileRange, Pace, Progress
-from barnabas.connect.connectors.storage.store import FileStore
+from barnabas.connect.connectors.storage.store import Claim, FileStore, TakenError, of_file
 from barnabas.connect.connectors.storage.time_path import zone_of
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data.errors import ConnectError, DataError

@@ -9,8 +9,7 @@ from typing import Any
 from pymongo import DeleteOne, InsertOne, ReplaceOne, UpdateOne
 
 from barnabas.connect.connectors.mongodb.settings import short
-from barnabas.connect.connectors.mongodb.sink.ids import id_strategy
-from barnabas.connect.connectors.mongodb.sink.parts import Document, SinkDocument
+from barnabas.connect.connectors.mongodb.sink.parts import Document, SinkDocument, id_strategy
 from barnabas.schemas.data.errors import ConfigError, DataError
 
 Model = InsertOne[Any] | ReplaceOne[Any] | UpdateOne | DeleteOne

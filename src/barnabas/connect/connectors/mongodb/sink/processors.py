@@ -10,10 +10,10 @@ from typing import Any
 from bson import Int64
 
 from barnabas.connect.connectors.mongodb.settings import short
-from barnabas.connect.connectors.mongodb.sink.ids import id_strategy
 from barnabas.connect.connectors.mongodb.sink.parts import (
     Document,
     SinkDocument,
+    id_strategy,
     only,
     without,
 )

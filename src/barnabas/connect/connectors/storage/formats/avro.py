@@ -19,8 +19,8 @@ from barnabas.connect.connectors.storage.formats.base import (
     FileOutput,
     FileWriter,
     maker,
+    plain,
 )
-from barnabas.connect.connectors.storage.formats.plain import plain
 from barnabas.schemas.data.errors import ConnectError, DataError
 from barnabas.schemas.data.schema import Schema
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from barnabas.connect.connectors.storage.formats.plain import is_text_keyed, part
+from barnabas.connect.connectors.storage.formats.base import is_text_keyed, part
 from barnabas.schemas.converters.avro_schemas import (
     DEFAULT_NAME,
     LOGICAL,
