@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from barnabas.connect.rest.tls import ADMIN, REGULAR
+from barnabas.connect.rest.settings import ADMIN, REGULAR
 from support.certificates import Authority
 from support.connect.side_by_side import FILE_SOURCE
 from support.connect.worker import PATIENCE_S, OurWorker

@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from barnabas.connect.connectors.iceberg.connectors import PACKAGE
-from barnabas.connect.tasks.spark_packages import add_packages
+from barnabas.connect.tasks.spark import add_packages
 from barnabas.schemas.data.errors import ConnectError
 from barnabas.spark import session
 from barnabas.spark.jars import WrongJarError, check_fetched, check_jars, jar_name

@@ -15,7 +15,6 @@ from barnabas.base.descriptors import raise_limit
 from barnabas.connect.config.providers import ConfigProviders
 from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.rest import settings as rest_settings
-from barnabas.connect.rest import tls
 from barnabas.connect.rest.app import RestApp
 from barnabas.connect.rest.connectors import Resources
 from barnabas.connect.rest.protection import protected
@@ -58,11 +57,11 @@ class ConnectServer:
         admin = rest_settings.admin_listeners(settings)
         self._passwords = rest_settings.passwords(settings)
         self._headers = rest_settings.response_headers(settings)
-        own_tls = self._tls_of(wanted, tls.REGULAR)
-        admin_tls = self._tls_of(admin or (), tls.ADMIN)
+        own_tls = self._tls_of(wanted, rest_settings.REGULAR)
+        admin_tls = self._tls_of(admin or (), rest_settings.ADMIN)
         # Workers of a group may listen differently: what it takes to ask one by https may be set.
         knows_tls = any(one.is_tls for one in wanted) or any(map(_is_of_tls, settings))
-        verify = tls.client_tls(settings) if knows_tls else True
+        verify = rest_settings.client_tls(settings) if knows_tls else True
         self._crowd = Crowd(CONNECTIONS_MAX)
         self._threads = DaemonThreads(THREADS_MAX, "connect-server")
         bound = bind_all([*wanted, *(admin or ())])
@@ -93,7 +92,7 @@ class ConnectServer:
     def _tls_of(self, wanted: Sequence[ListenAddress], prefix: str) -> ssl.SSLContext | None:
         if not any(listener.is_tls for listener in wanted):
             return None
-        return tls.listener_tls(self.settings, prefix)
+        return rest_settings.listener_tls(self.settings, prefix)
 
     @property
     def mode(self) -> str:
@@ -163,7 +162,7 @@ class ConnectServer:
 
 
 def _is_of_tls(name: str) -> bool:
-    return name.startswith((f"{tls.REGULAR}ssl.", "ssl.truststore.", "ssl.keystore."))
+    return name.startswith((f"{rest_settings.REGULAR}ssl.", "ssl.truststore.", "ssl.keystore."))
 
 
 def run_worker(

@@ -1,8 +1,10 @@
-"""The worker's settings that are about its REST interface; those of TLS are in `tls`.
+"""The worker's settings that are about its REST interface, and TLS of it and of its own requests.
 
 `listeners` (this machine alone, `http://127.0.0.1:8083`, unless it says otherwise: Kafka's default
-is every address), `admin.listeners`, `rest.advertised.*`,
-`response.http.headers.config`, `rest.extension.classes`. Source: RestServerConfig (Kafka 4.3).
+is every address), `admin.listeners`, `rest.advertised.*`, `response.http.headers.config`,
+`rest.extension.classes`. `listeners.https.ssl.*` and `admin.listeners.https.ssl.*` hold, if there
+is any of them, instead of `ssl.*`. Source: RestServerConfig and
+org.apache.kafka.connect.runtime.rest.util.SSLUtils (Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -12,12 +14,21 @@ import email.utils
 import os
 import re
 import socket
+import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from barnabas.base.errors import ConfigError as BaseConfigError
 from barnabas.base.jaas import JaasError, jaas_options, jaas_sections
+from barnabas.base.tls.contexts import (
+    CLIENT_AUTH,
+    PropertyKeys,
+    choose_suites,
+    choose_versions,
+    https_client,
+    https_listener,
+)
 from barnabas.schemas.data.errors import ConfigError
 from barnabas.web.listening import ListenAddress
 from barnabas.web.passwords import Passwords
@@ -37,6 +48,9 @@ _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _PORT_MAX: Final = 65535
 _EVERYWHERE: Final = ("0.0.0.0", "::")
 _ACTIONS: Final = ("set", "add", "setDate", "addDate")
+REGULAR: Final = "listeners.https."
+ADMIN: Final = "admin.listeners.https."
+_CLIENT_AUTH: Final = "ssl.client.auth"
 
 
 def listeners(settings: Mapping[str, str]) -> list[ListenAddress]:
@@ -164,3 +178,44 @@ def passwords(settings: Mapping[str, str]) -> Passwords | None:
 def _of_java_options() -> str:
     match = re.search(rf"-D{re.escape(LOGIN_FILE)}=(\S+)", os.environ.get("KAFKA_OPTS", ""))
     return match[1] if match else ""
+
+
+def listener_tls(settings: Mapping[str, str], prefix: str) -> ssl.SSLContext:
+    """Return TLS of https listeners. Raises ConfigError."""
+    values = _values(settings, prefix)
+    context = _made(https_listener, values)
+    wanted = values.get(_CLIENT_AUTH, "none").strip()
+    if wanted not in CLIENT_AUTH:
+        raise ConfigError(
+            f"Invalid value {wanted} for configuration {_CLIENT_AUTH}: "
+            f"String must be one of: {', '.join(CLIENT_AUTH)}"
+        )
+    context.verify_mode = CLIENT_AUTH[wanted]
+    return context
+
+
+def client_tls(settings: Mapping[str, str]) -> ssl.SSLContext:
+    """Return TLS for requests to other workers. Raises ConfigError."""
+    return _made(https_client, _values(settings, REGULAR))
+
+
+def _values(settings: Mapping[str, str], prefix: str) -> dict[str, str]:
+    own = {
+        name.removeprefix(prefix): value
+        for name, value in settings.items()
+        if name.startswith(prefix)
+    }
+    return own or {name: value for name, value in settings.items() if name.startswith("ssl.")}
+
+
+def _made(
+    make: Callable[[Mapping[str, str]], ssl.SSLContext], values: Mapping[str, str]
+) -> ssl.SSLContext:
+    try:
+        context = make(values)
+        keys = PropertyKeys(values)
+        choose_versions(context, keys)
+        choose_suites(context, keys)
+    except BaseConfigError as error:
+        raise ConfigError(str(error)) from error
+    return context

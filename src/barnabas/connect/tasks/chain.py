@@ -17,7 +17,7 @@ from barnabas.connect.converters.base import Converter, HeaderConverter
 from barnabas.connect.converters.headers import ByteArrayHeaderConverter
 from barnabas.connect.converters.json import JsonConverter
 from barnabas.connect.converters.primitives import ByteArrayConverter, StringConverter
-from barnabas.connect.errors.unmasked import Unmasked
+from barnabas.connect.errors.reports import Unmasked
 from barnabas.connect.plugins import Kind
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.base import Predicate, Transform

@@ -15,7 +15,7 @@ from threading import Event
 from typing import Any, Final
 
 from barnabas.connect.config.providers import Hiding
-from barnabas.connect.errors.reports import DeadLetters, LogReporter
+from barnabas.connect.errors.reports import DeadLetters, LogReporter, Unmasked
 from barnabas.connect.errors.tolerance import (
     Dropped,
     ErrorCounts,
@@ -25,7 +25,6 @@ from barnabas.connect.errors.tolerance import (
     Tolerance,
     java_class,
 )
-from barnabas.connect.errors.unmasked import Unmasked
 from barnabas.connect.record import (
     ConnectRecord,
     Header,

@@ -22,10 +22,12 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.values import invalid
 from barnabas.connect.record import ConnectRecord
-from barnabas.connect.transforms.base import REPLACE_NULL
-from barnabas.connect.transforms.rebuild import Rebuild, basics_of, plain
-from barnabas.connect.transforms.sides import (
+from barnabas.connect.transforms.base import (
+    REPLACE_NULL,
+    Rebuild,
     Sided,
+    basics_of,
+    plain,
     require_map,
     require_struct,
     two_sided,

@@ -16,11 +16,13 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.validators import list_of, non_null, one_of
 from barnabas.connect.record import ConnectRecord, Header
-from barnabas.connect.transforms.base import REPLACE_NULL, non_empty_list
-from barnabas.connect.transforms.rebuild import Rebuild, plain
-from barnabas.connect.transforms.sides import (
+from barnabas.connect.transforms.base import (
+    REPLACE_NULL,
     PlainTransform,
+    Rebuild,
     Sided,
+    non_empty_list,
+    plain,
     require_map,
     require_struct,
     two_sided,

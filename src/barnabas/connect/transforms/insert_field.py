@@ -12,10 +12,11 @@ from typing import Any, ClassVar, Final
 from barnabas.connect.config.definition import ConfigType, Definition, Setting
 from barnabas.connect.config.values import invalid
 from barnabas.connect.record import ConnectRecord, SinkRecord
-from barnabas.connect.transforms.base import REPLACE_NULL
-from barnabas.connect.transforms.rebuild import Rebuild, plain
-from barnabas.connect.transforms.sides import (
+from barnabas.connect.transforms.base import (
+    REPLACE_NULL,
+    Rebuild,
     Sided,
+    plain,
     require_map,
     require_struct,
     two_sided,

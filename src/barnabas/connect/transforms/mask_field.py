@@ -19,9 +19,9 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.validators import list_of, non_empty
 from barnabas.connect.record import ConnectRecord
-from barnabas.connect.transforms.base import REPLACE_NULL
-from barnabas.connect.transforms.rebuild import Rebuild
-from barnabas.connect.transforms.sides import (
+from barnabas.connect.transforms.base import (
+    REPLACE_NULL,
+    Rebuild,
     Sided,
     require_map,
     require_struct,

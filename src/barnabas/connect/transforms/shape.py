@@ -16,15 +16,16 @@ from barnabas.connect.config.definition import (
     Setting,
 )
 from barnabas.connect.record import ConnectRecord
-from barnabas.connect.transforms.base import REPLACE_NULL
-from barnabas.connect.transforms.cast import type_of
-from barnabas.connect.transforms.rebuild import Rebuild, plain
-from barnabas.connect.transforms.sides import (
+from barnabas.connect.transforms.base import (
+    REPLACE_NULL,
+    Rebuild,
     Sided,
+    plain,
     require_map,
     require_struct,
     two_sided,
 )
+from barnabas.connect.transforms.cast import type_of
 from barnabas.schemas.data.builder import with_default, with_fields
 from barnabas.schemas.data.cache import Cache
 from barnabas.schemas.data.errors import ConfigError, DataError

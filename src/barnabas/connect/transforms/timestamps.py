@@ -18,10 +18,11 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.validators import one_of
 from barnabas.connect.record import ConnectRecord
-from barnabas.connect.transforms.base import REPLACE_NULL
-from barnabas.connect.transforms.rebuild import Rebuild, plain
-from barnabas.connect.transforms.sides import (
+from barnabas.connect.transforms.base import (
+    REPLACE_NULL,
+    Rebuild,
     Sided,
+    plain,
     require_map,
     require_struct,
     two_sided,

@@ -16,7 +16,7 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.validators import regex as java_regex
 from barnabas.connect.record import ConnectRecord
-from barnabas.connect.transforms.sides import PlainTransform
+from barnabas.connect.transforms.base import PlainTransform
 from barnabas.java.regex import compile_java, expand
 from barnabas.java.regex_characters import JavaError
 from barnabas.java.time.simple_date import SimpleDateFormat

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.connect.rest.settings import advertised_url
-from barnabas.connect.rest.tls import ADMIN, REGULAR, client_tls, listener_tls
+from barnabas.connect.rest.settings import ADMIN, REGULAR, advertised_url, client_tls, listener_tls
 from barnabas.schemas.data.errors import ConfigError
 from barnabas.web.listening import ListenAddress
 from support.certificates import Authority

@@ -13,8 +13,7 @@ import pytest
 
 from barnabas.connect.connectors.base import SourceReader, TaskContext
 from barnabas.connect.converters.json import JsonConverter
-from barnabas.connect.errors.reports import trace_of
-from barnabas.connect.errors.unmasked import Unmasked
+from barnabas.connect.errors.reports import Unmasked, trace_of
 from barnabas.connect.record import ConnectRecord, RawRecord, SourceRecord
 from barnabas.connect.tasks.spark_jobs import Failed
 from barnabas.connect.testing import ConnectKit

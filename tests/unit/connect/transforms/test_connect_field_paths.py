@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.connect.transforms.paths import FieldPath
+from barnabas.connect.transforms.fields import FieldPath
 from barnabas.schemas.data.errors import ConfigError
 
 

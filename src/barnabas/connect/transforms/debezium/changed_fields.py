@@ -17,8 +17,8 @@ from barnabas.connect.config.definition import (
     Width,
 )
 from barnabas.connect.record import ConnectRecord, Header
+from barnabas.connect.transforms.base import PlainTransform, require_struct
 from barnabas.connect.transforms.debezium.envelope import AFTER, BEFORE, is_envelope
-from barnabas.connect.transforms.sides import PlainTransform, require_struct
 from barnabas.schemas.data.builder import OPTIONAL_STRING, array_of
 from barnabas.schemas.data.schema import Schema
 

@@ -15,9 +15,8 @@ from barnabas.connect.config.definition import (
     Setting,
 )
 from barnabas.connect.record import ConnectRecord
+from barnabas.connect.transforms.base import PlainTransform, plain, require_struct
 from barnabas.connect.transforms.debezium.envelope import refused
-from barnabas.connect.transforms.rebuild import plain
-from barnabas.connect.transforms.sides import PlainTransform, require_struct
 from barnabas.schemas.data.builder import with_fields
 from barnabas.schemas.data.cache import Cache
 from barnabas.schemas.data.errors import ConfigError, SchemaBuilderError

@@ -21,8 +21,8 @@ from barnabas.connect.config.validators import one_of_any_case, optional
 from barnabas.connect.config.validators import regex as java_regex
 from barnabas.connect.config.values import invalid
 from barnabas.connect.record import ConnectRecord
+from barnabas.connect.transforms.base import PlainTransform, require_struct
 from barnabas.connect.transforms.debezium.envelope import AFTER, BEFORE, is_envelope
-from barnabas.connect.transforms.sides import PlainTransform, require_struct
 from barnabas.connect.transforms.topics import Rewriter
 from barnabas.schemas.data.builder import STRING, with_fields
 from barnabas.schemas.data.cache import Cache

@@ -16,6 +16,7 @@ from barnabas.connect.config.definition import (
     Width,
 )
 from barnabas.connect.record import ConnectRecord
+from barnabas.connect.transforms.base import PlainTransform, require_struct
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
     OPERATION,
@@ -24,7 +25,6 @@ from barnabas.connect.transforms.debezium.envelope import (
     with_value,
 )
 from barnabas.connect.transforms.debezium.json_payload import expand
-from barnabas.connect.transforms.sides import PlainTransform, require_struct
 from barnabas.schemas.data.builder import struct_of
 from barnabas.schemas.data.cache import Cache
 from barnabas.schemas.data.errors import DataError

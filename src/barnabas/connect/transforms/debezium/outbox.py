@@ -21,6 +21,7 @@ from barnabas.connect.config.validators import one_of_any_case
 from barnabas.connect.config.validators import regex as java_regex
 from barnabas.connect.config.values import invalid
 from barnabas.connect.record import ConnectRecord, Header
+from barnabas.connect.transforms.base import PlainTransform, require_struct
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
     OPERATION,
@@ -28,7 +29,6 @@ from barnabas.connect.transforms.debezium.envelope import (
     typed,
 )
 from barnabas.connect.transforms.debezium.json_payload import expand
-from barnabas.connect.transforms.sides import PlainTransform, require_struct
 from barnabas.connect.transforms.topics import Rewriter
 from barnabas.schemas.data.builder import STRING, struct_of
 from barnabas.schemas.data.cache import Cache

@@ -16,8 +16,8 @@ from barnabas.connect.config.definition import (
     Width,
 )
 from barnabas.connect.record import ConnectRecord
+from barnabas.connect.transforms.base import PlainTransform, require_struct
 from barnabas.connect.transforms.debezium.envelope import refused, typed
-from barnabas.connect.transforms.sides import PlainTransform, require_struct
 from barnabas.schemas.data.errors import IllegalArgumentError, NullPointerError
 from barnabas.schemas.data.schema import Type
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from barnabas.connect.record import ConnectRecord
+from barnabas.connect.transforms.base import PlainTransform, require_struct
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
     BEFORE,
@@ -17,7 +18,6 @@ from barnabas.connect.transforms.debezium.envelope import (
     is_envelope,
     with_value,
 )
-from barnabas.connect.transforms.sides import PlainTransform, require_struct
 from barnabas.schemas.data.builder import (
     OPTIONAL_INT32,
     OPTIONAL_STRING,

@@ -25,6 +25,7 @@ from barnabas.connect.config.definition import (
     Width,
 )
 from barnabas.connect.record import ConnectRecord
+from barnabas.connect.transforms.base import PlainTransform, require_struct
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
     BEFORE,
@@ -34,7 +35,6 @@ from barnabas.connect.transforms.debezium.envelope import (
     refused,
     with_value,
 )
-from barnabas.connect.transforms.sides import PlainTransform, require_struct
 from barnabas.java.time.zones import Zone, offset_text, zone_of
 from barnabas.schemas.data.cache import Cache
 from barnabas.schemas.data.errors import DataError, NullPointerError

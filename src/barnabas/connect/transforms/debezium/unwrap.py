@@ -18,7 +18,13 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.validators import one_of_any_case
 from barnabas.connect.record import ConnectRecord, Header
-from barnabas.connect.transforms.base import REPLACE_NULL
+from barnabas.connect.transforms.base import (
+    REPLACE_NULL,
+    PlainTransform,
+    Rebuild,
+    plain,
+    require_struct,
+)
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
     BEFORE,
@@ -27,8 +33,6 @@ from barnabas.connect.transforms.debezium.envelope import (
     typed,
     with_value,
 )
-from barnabas.connect.transforms.rebuild import Rebuild, plain
-from barnabas.connect.transforms.sides import PlainTransform, require_struct
 from barnabas.schemas.data.builder import OPTIONAL_STRING, STRING, with_fields
 from barnabas.schemas.data.cache import Cache
 from barnabas.schemas.data.errors import IllegalArgumentError, NullPointerError

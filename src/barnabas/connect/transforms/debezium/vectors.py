@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from barnabas.connect.record import ConnectRecord
+from barnabas.connect.transforms.base import PlainTransform, require_struct
 from barnabas.connect.transforms.debezium.envelope import typed, with_value
-from barnabas.connect.transforms.sides import PlainTransform, require_struct
 from barnabas.schemas.data.builder import with_fields
 from barnabas.schemas.data.cache import Cache
 from barnabas.schemas.data.errors import NullPointerError
