@@ -1,4 +1,4 @@
-"""The console's settings: a properties file, with flags on top.
+"""The console's settings: a properties file, with flags on top; and the proxies that they trust.
 
 bootstrap.servers            the brokers
 client.…                     what a Kafka client takes, as client.security.protocol
@@ -17,14 +17,19 @@ console.audit.file           where the audit log is written
 console.trusted.proxies      addresses of proxies whose x-forwarded-… headers are believed
 console.session.minutes      how long a login lasts; 480 by default
 console.oidc.…               a login by an identity provider: see `oidc/settings.py`
+
+A proxy adds the address that it was asked from to the end of `x-forwarded-for`, and puts the scheme
+into `x-forwarded-proto`. Anybody can send both headers, so they count only if they come from an
+address of `console.trusted.proxies`.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from barnabas.base.addresses import is_loopback
@@ -33,11 +38,13 @@ from barnabas.base.tls.contexts import PropertyKeys, configured_client
 from barnabas.console.access import ROLE_PREFIX, Role, roles_of
 from barnabas.console.oidc.settings import ISSUER, OidcSettings, oidc_settings
 from barnabas.console.oidc.settings import PREFIX as OIDC_PREFIX
-from barnabas.console.proxies import PROXIES, Proxies, proxies_of
 from barnabas.kafka.settings import check_servers
 from barnabas.schemas.data.errors import ConfigError as SchemaConfigError
 from barnabas.schemas.registry_access import RegistryAccess, access_of, is_access_setting
 from barnabas.web.listening import ListenAddress
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 BOOTSTRAP: Final = "bootstrap.servers"
 LISTENERS: Final = "listeners"
@@ -49,6 +56,7 @@ BESIDE: Final = (CONNECT, SQL)
 USERS_FILE: Final = "console.users.file"
 READ_ONLY: Final = "console.read.only"
 MASKED: Final = "console.masked.fields"
+PROXIES: Final = "console.trusted.proxies"
 AUDIT_FILE: Final = "console.audit.file"
 SESSION_MINUTES: Final = "console.session.minutes"
 DEFAULT_LISTENERS: Final = "http://127.0.0.1:8090"
@@ -67,6 +75,7 @@ _PREFIXES: Final = (
     "ssl.",
     *(f"{name}.ssl." for name in BESIDE),
 )
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True)
@@ -227,3 +236,54 @@ def _listener(text: str) -> ListenAddress:
     if parts.scheme not in ("http", "https") or not parts.hostname or port is None:
         raise ConfigError(LISTENERS, f"{text!r} is not http://HOST:PORT or https://HOST:PORT")
     return ListenAddress(parts.hostname, port, parts.scheme == "https")
+
+
+@dataclass(frozen=True, slots=True)
+class Proxies:
+    """The networks of trusted proxies."""
+
+    networks: Sequence[Network] = ()
+
+    def address(self, request: Request) -> str:
+        """Where a request comes from: the last address that is not a trusted proxy's."""
+        address = request.client.host if request.client is not None else ""
+        told = ",".join(request.headers.getlist("x-forwarded-for")).split(",")
+        for one in reversed([text.strip() for text in told if text.strip()]):
+            if not self._trusts(address) or _parsed(one) is None:
+                break
+            address = one
+        return address
+
+    def is_secure(self, request: Request) -> bool:
+        """Return True if the browser uses https, to the console or to a trusted proxy."""
+        if request.url.scheme == "https":
+            return True
+        if not self._trusts(request.client.host if request.client is not None else ""):
+            return False
+        schemes = ",".join(request.headers.getlist("x-forwarded-proto")).split(",")
+        return schemes[-1].strip().lower() == "https"
+
+    def _trusts(self, address: str) -> bool:
+        found = _parsed(address)
+        return found is not None and any(found in network for network in self.networks)
+
+
+def proxies_of(text: str) -> Proxies:
+    """The value of the setting: addresses and networks, with commas between. Raises ConfigError."""
+    networks: list[Network] = []
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        try:
+            networks.append(ipaddress.ip_network(part))
+        except ValueError:
+            message = f"{part!r} is not an address or a network such as 10.0.0.0/8"
+            raise ConfigError(PROXIES, message) from None
+    return Proxies(tuple(networks))
+
+
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return found if mapped is None else mapped

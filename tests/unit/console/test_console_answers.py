@@ -13,9 +13,9 @@ import pytest
 
 from barnabas.console.access import User
 from barnabas.console.config import ConsoleConfig
-from barnabas.console.pages import answers, application
-from barnabas.console.pages.answers import Answers
+from barnabas.console.pages import application, calls
 from barnabas.console.pages.application import Application
+from barnabas.console.pages.calls import Answers
 from barnabas.console.services.all import open_services
 from barnabas.console.services.cluster import (
     ClusterService,
@@ -107,8 +107,8 @@ async def test_after_a_change_nobody_gets_what_was_asked_for_before() -> None:
 async def test_few_answers_are_kept_and_none_that_is_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(answers, "ANSWERS_MAX", 2)
-    monkeypatch.setattr(answers, "ANSWER_BYTES_MAX", 1)
+    monkeypatch.setattr(calls, "ANSWERS_MAX", 2)
+    monkeypatch.setattr(calls, "ANSWER_BYTES_MAX", 1)
     world = World()
     world.going.set()
     assert [await world.get(one) for one in "abc"] == [b"1", b"2", b"3"]

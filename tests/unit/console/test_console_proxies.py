@@ -9,7 +9,7 @@ import pytest
 from starlette.requests import Request
 
 from barnabas.base.errors import ConfigError
-from barnabas.console.proxies import Proxies, proxies_of
+from barnabas.console.config import Proxies, proxies_of
 from support.console_world import Console, console
 
 TRUSTED = "10.0.0.0/8, 127.0.0.1, 2001:db8::/32"

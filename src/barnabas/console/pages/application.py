@@ -40,17 +40,17 @@ from barnabas.console.config import ConsoleConfig
 from barnabas.console.oidc.logins import Logins
 from barnabas.console.oidc.settings import CALLBACK
 from barnabas.console.pages import cluster, connectors, messages, schemas, security, sql
-from barnabas.console.pages.answers import Answers
 from barnabas.console.pages.calls import (
+    Answers,
     BadRequestError,
     Call,
     Download,
     Endpoint,
+    LineStream,
     Streamed,
     is_unicode,
 )
 from barnabas.console.pages.single_sign_on import BEGIN, SingleSignOn
-from barnabas.console.pages.streams import LineStream
 from barnabas.console.services.asking import AbsentError, AwayError, RefusedError
 from barnabas.console.services.connectors import ChangedError
 from barnabas.console.services.messages import TooManyError

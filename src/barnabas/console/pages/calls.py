@@ -1,21 +1,41 @@
-"""Requests to the console's interface as the pages see them, and the kinds of answers."""
+"""Requests to the console's interface as the pages see them, and the kinds of answers.
+
+`LineStream` sends lines of JSON from a thread, until it is done or the browser leaves. `Answers`
+keeps an answer for a moment for users whose roles have the same names, so nobody sees what their
+role hides; it runs on the event loop, while threads compute the answers.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import json
+import threading
+import time
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.console.access import Audit, User
-from barnabas.console.pages.streams import Lines
 
 if TYPE_CHECKING:
-    from barnabas.console.services.all import Services
+    from starlette.types import Message, Receive, Scope, Send
 
+    from barnabas.console.services.all import Services
 
 DIGITS_MAX: Final = 18
 """Digits of a number in a path; Python refuses to read thousands."""
+LINES_MAX: Final = 64
+"""Lines that wait for a client to read."""
+_WAIT_S: Final = 0.2
+
+Lines = Callable[[threading.Event], Iterator[Any]]
+"""What makes the lines; it ends when the event is set."""
+KEPT_S: Final = 1.0
+ANSWERS_MAX: Final = 256
+ANSWER_BYTES_MAX: Final = 256 * 1024
+"""Larger answers go only to the users who wait for them, and are not kept."""
 
 
 class BadRequestError(Exception):
@@ -152,3 +172,158 @@ def as_json(found: Any) -> Any:
     if isinstance(found, list | tuple):
         return [as_json(one) for one in found]
     return found
+
+
+class LineStream:
+    """An ASGI response: each item of `lines` is a line of JSON.
+
+    When the client goes, the event of `lines` is set at once. `told` makes a last line of an
+    exception. The thread waits while the client does not read.
+
+    `check` is called every `check_s` seconds; an exception of it ends the answer.
+    """
+
+    def __init__(
+        self,
+        lines: Lines,
+        told: Callable[[Exception], dict[str, Any]],
+        threads: ThreadPoolExecutor,
+        check: Callable[[], Awaitable[None]],
+        check_s: float,
+    ) -> None:
+        self._lines, self._told, self._threads = lines, told, threads
+        self._check, self._check_s = check, check_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request."""
+        stopping = threading.Event()
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Queue[bytes | None] = asyncio.Queue()
+        places = threading.Semaphore(LINES_MAX)
+
+        def put(line: bytes | None) -> bool:
+            while not places.acquire(timeout=_WAIT_S):
+                if stopping.is_set():
+                    return False
+            if stopping.is_set():
+                return False
+            loop.call_soon_threadsafe(waiting.put_nowait, line)
+            return True
+
+        def work() -> None:
+            made = self._lines(stopping)
+            try:
+                for item in made:
+                    if not put(_line(item)):
+                        break
+            except Exception as error:  # noqa: BLE001  told to the client
+                put(_line(self._told(error)))
+            finally:
+                close = getattr(made, "close", None)
+                if close is not None:
+                    close()
+                put(None)
+
+        gone = asyncio.ensure_future(_gone(receive))
+        checking = asyncio.ensure_future(self._checked())
+        working = loop.run_in_executor(self._threads, work)
+        try:
+            await send(_START)
+            while True:
+                taking = asyncio.ensure_future(waiting.get())
+                await asyncio.wait((taking, gone, checking), return_when=asyncio.FIRST_COMPLETED)
+                if checking.done() and not gone.done():
+                    taking.cancel()
+                    last = _line(self._told(checking.result()))
+                    await send({"type": "http.response.body", "body": last, "more_body": True})
+                    break
+                if not taking.done():
+                    taking.cancel()
+                    return
+                line = taking.result()
+                places.release()
+                if line is None:
+                    break
+                await send({"type": "http.response.body", "body": line, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            stopping.set()
+            gone.cancel()
+            checking.cancel()
+            await asyncio.shield(working)
+
+    async def _checked(self) -> Exception:
+        """Return why the answer must end, once it must."""
+        while True:
+            await asyncio.sleep(self._check_s)
+            try:
+                await self._check()
+            except Exception as error:  # noqa: BLE001  told to the client
+                return error
+
+
+_START: Final[Message] = {
+    "type": "http.response.start",
+    "status": 200,
+    "headers": [
+        (b"content-type", b"application/x-ndjson"),
+        (b"cache-control", b"no-store"),
+        (b"x-accel-buffering", b"no"),
+    ],
+}
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _line(item: Any) -> bytes:
+    return json.dumps(item, separators=(",", ":"), default=str).encode() + b"\n"
+
+
+class Answers:
+    """Answers as bytes, by question."""
+
+    def __init__(self, kept_s: float = KEPT_S, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._kept_s, self._now_s = kept_s, now_s
+        self._kept: dict[Hashable, tuple[float, bytes]] = {}
+        self._asked: dict[Hashable, asyncio.Task[bytes]] = {}
+        self._forgotten = 0
+
+    async def get(self, question: Hashable, ask: Callable[[], Awaitable[bytes]]) -> bytes:
+        """Return the answer. Raises what `ask` does: a failure goes to all that wait, unkept.
+
+        If one of those that wait is cancelled, the others still get the answer.
+        """
+        kept = self._kept.get(question)
+        if kept is not None and self._now_s() - kept[0] <= self._kept_s:
+            return kept[1]
+        task = self._asked.get(question)
+        if task is None:
+            task = asyncio.ensure_future(self._ask(question, ask))
+            self._asked[question] = task
+            task.add_done_callback(lambda done: self._ended(question, done))
+        return await asyncio.shield(task)
+
+    def forget(self) -> None:
+        """Drop all answers after a change, those on their way included."""
+        self._forgotten += 1
+        self._kept.clear()
+        self._asked.clear()
+
+    async def _ask(self, question: Hashable, ask: Callable[[], Awaitable[bytes]]) -> bytes:
+        forgotten = self._forgotten
+        found = await ask()
+        if forgotten == self._forgotten and len(found) <= ANSWER_BYTES_MAX:
+            self._kept.pop(question, None)
+            while len(self._kept) >= ANSWERS_MAX:
+                del self._kept[next(iter(self._kept))]  # the oldest
+            self._kept[question] = self._now_s(), found
+        return found
+
+    def _ended(self, question: Hashable, task: asyncio.Task[bytes]) -> None:
+        if self._asked.get(question) is task:
+            del self._asked[question]
+        if not task.cancelled():
+            task.exception()  # retrieved, since nobody may wait for it any more

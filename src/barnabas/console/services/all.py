@@ -13,7 +13,6 @@ from barnabas.console.services.connectors import ConnectorService, WorkerRest
 from barnabas.console.services.dead_letters import DeadLetterService
 from barnabas.console.services.decoding import Decoder
 from barnabas.console.services.groups import GroupService
-from barnabas.console.services.hanging import HangingWatch
 from barnabas.console.services.lateness import LatenessService
 from barnabas.console.services.messages import MessageService
 from barnabas.console.services.rest import Rest
@@ -22,7 +21,7 @@ from barnabas.console.services.schemas import SchemaService
 from barnabas.console.services.security import AclService, QuotaService, UserService
 from barnabas.console.services.sql import SqlService
 from barnabas.console.services.topics import TopicService
-from barnabas.console.services.transactions import TransactionService
+from barnabas.console.services.transactions import HangingWatch, TransactionService
 from barnabas.schemas.registry_client import RegistryClient
 
 REGISTRY_TIMEOUT_S = 5.0

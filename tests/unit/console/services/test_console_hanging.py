@@ -9,12 +9,11 @@ from unittest import mock
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.console.services import hanging
+from barnabas.console.services import transactions
 from barnabas.console.services.asking import AwayError
 from barnabas.console.services.cluster import Ends
-from barnabas.console.services.hanging import HangingWatch
 from barnabas.console.services.messages import TooManyError
-from barnabas.console.services.transactions import HangingRow
+from barnabas.console.services.transactions import HangingRow, HangingWatch
 from barnabas.console.services.watching import WATCHED_S, WhileWatched
 from support.node_process import wait_until
 
@@ -55,7 +54,7 @@ class World:
     def step(self, *, is_first: bool = False) -> float:
         return self.watch._search(is_first)
 
-    def findings(self) -> list[hanging.Finding]:
+    def findings(self) -> list[transactions.Finding]:
         with mock.patch.object(WhileWatched, "watch"):
             return self.watch.findings()
 
@@ -89,7 +88,7 @@ def test_many_are_counted(world: World) -> None:
     (finding,) = world.findings()
     assert finding.title == "1,200 transactions hang"
     assert finding.detail.endswith(" and 1,195 more.")
-    assert finding.detail.count("producer") == hanging.SHOWN_MAX
+    assert finding.detail.count("producer") == transactions.SHOWN_MAX
 
 
 @pytest.mark.parametrize(("took_s", "pause_s"), [(0.0, 10.0), (0.1, 10.0), (2.0, 38.0)])
