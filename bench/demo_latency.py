@@ -25,7 +25,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.demo.contract import TOPIC_PARTITIONS
 from barnabas.demo.dashboard.groups import Place, committed_offsets
-from barnabas.demo.dashboard.statements import described
+from barnabas.demo.dashboard.monitors import described
 from barnabas.demo.topics import INPUT_TOPICS, RECOMMENDATIONS_GROUP, USER_ACTIVITY
 from barnabas.sql.shell.client import Context, KsqlClient
 from barnabas.sql.shell.errors import ShellError

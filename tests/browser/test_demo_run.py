@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from barnabas.demo.database.programs import find_programs
+from barnabas.demo.database.place import find_programs
 from barnabas.demo.identity import start_time
 from barnabas.demo.outside import fetch_json
 from barnabas.demo.registry import registry_spec

@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Producer
 
 from barnabas.demo.commands import MissingError, check_requirements
-from barnabas.demo.database.programs import find_programs
+from barnabas.demo.database.place import find_programs
 from barnabas.demo.identity import start_time
 from barnabas.demo.outside import fetch_json
 from support.node_process import wait_until

@@ -9,14 +9,12 @@ from confluent_kafka import KafkaException
 from barnabas.demo import connectors
 from barnabas.demo.access import Access
 from barnabas.demo.database import stations
-from barnabas.demo.database.place import OPERATOR, Place
-from barnabas.demo.database.programs import find_programs
+from barnabas.demo.database.place import OPERATOR, Place, find_programs
 from barnabas.demo.database.stations import DatabaseError, StationsInDatabase
+from barnabas.demo.outcome import Check
 from barnabas.demo.processes import ChildSpec
-from barnabas.demo.reading import records_of
-from barnabas.demo.results import AvroValues
+from barnabas.demo.reading import AvroValues, records_of
 from barnabas.demo.topics import STATIONS
-from barnabas.demo.verdict import Check
 from barnabas.demo.workspace import Settings, Workspace
 from barnabas.schemas.errors import RegistryError
 from barnabas.schemas.registry_client import RegistryClient

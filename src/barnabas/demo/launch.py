@@ -1,9 +1,17 @@
-"""From a user's wishes to a run: the workspace is locked, its settings are found or made."""
+"""From a user's wishes to a run: the workspace is locked, its settings are found or made.
+
+No other demo of this machine takes the ports of one. Each part listens some time after its port was
+chosen, so a look at what is free is not enough: two demos that start together would choose the
+same. Who chooses a port of TCP therefore binds the port of UDP with the same number, which nobody
+else can, and which is free again when the process ends, however it ends.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import socket
 from dataclasses import dataclass
+from typing import Final
 
 from rich.console import Console
 
@@ -11,7 +19,6 @@ from barnabas.demo.contract import DEFAULT_ACCELERATION, DEFAULT_RATE, DEFAULT_S
 from barnabas.demo.orchestrator import PARTS, DemoRun
 from barnabas.demo.outcome import Outcome
 from barnabas.demo.parts.part import RunOptions
-from barnabas.demo.ports import Ports
 from barnabas.demo.processes import Children
 from barnabas.demo.terminal import Screen
 from barnabas.demo.workspace import (
@@ -29,6 +36,9 @@ from barnabas.demo.workspace import (
     Workspace,
     new_cluster_id,
 )
+
+LOOPBACK: Final = "127.0.0.1"
+_PORTS_TRIED_MAX: Final = 200
 
 
 class SettingsConflictError(Exception):
@@ -134,3 +144,57 @@ def find_settings(workspace: Workspace, wishes: Wishes, ports: Ports) -> Setting
         settings.console_port = ports.choose(settings.console_port)
     workspace.save_settings(settings)
     return settings
+
+
+class Ports:
+    """Ports of loopback that are this demo's until `close`, or the end of its process."""
+
+    def __init__(self) -> None:
+        self._claims: dict[int, socket.socket] = {}
+
+    def __enter__(self) -> Ports:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def choose(self, preferred: int) -> int:
+        """Claim the first port from `preferred` on that is nobody's.
+
+        Raises OSError if none of the next 200 is free.
+        """
+        for port in range(preferred, preferred + _PORTS_TRIED_MAX):
+            if self.claim(port):
+                if _is_free(port):
+                    return port
+                self._claims.pop(port).close()
+        raise OSError(f"no free port from {preferred} to {preferred + _PORTS_TRIED_MAX - 1}")
+
+    def claim(self, port: int) -> bool:
+        """Keep other demos from choosing a port; False where it is chosen already."""
+        claim = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            claim.bind((LOOPBACK, port))
+        except OSError:
+            claim.close()
+            return False
+        self._claims[port] = claim
+        return True
+
+    def close(self) -> None:
+        """Give all of them back."""
+        for claim in self._claims.values():
+            claim.close()
+        self._claims.clear()
+
+
+def _is_free(port: int) -> bool:
+    """Return whether nobody listens there now."""
+    with socket.socket() as probe:
+        # Connections of a demo that has just ended hold nobody up.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True

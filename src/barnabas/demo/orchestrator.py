@@ -18,12 +18,9 @@ import signal
 from barnabas.demo.closing import Closing
 from barnabas.demo.outcome import EXIT_FAILED, DemoEndedError, DemoFailedError, Outcome
 from barnabas.demo.outside import SignalsTo
-from barnabas.demo.parts.brokers import Brokers
-from barnabas.demo.parts.dashboard import Console, Dashboard
 from barnabas.demo.parts.generators import Generators
 from barnabas.demo.parts.part import Part, RunOptions, Stage
-from barnabas.demo.parts.registry import Registry
-from barnabas.demo.parts.sql_server import SqlServer
+from barnabas.demo.parts.servers import Brokers, Console, Dashboard, Registry, SqlServer
 from barnabas.demo.parts.stations import Database, Stations
 from barnabas.demo.parts.warehouse import Bucket, Warehouse
 from barnabas.demo.processes import Children

@@ -17,7 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from barnabas.demo.verdict import Check
+from barnabas.demo.outcome import Check
 
 _PLAIN_REPEAT_SECONDS = 10.0
 _MARKS = {"working": "…", "ready": "✓", "done": "✓", "failed": "✗", "waiting": "·"}

@@ -17,9 +17,7 @@ from barnabas.demo.access import CONNECT, Access
 from barnabas.demo.capture import Capture, NoDatabaseError
 from barnabas.demo.connectors import connector_states, stations_properties, worker_spec
 from barnabas.demo.database import place as places
-from barnabas.demo.database import programs
-from barnabas.demo.database.place import CAPTURE, OPERATOR, Place
-from barnabas.demo.database.programs import Programs
+from barnabas.demo.database.place import CAPTURE, OPERATOR, Place, Programs
 from barnabas.demo.generators.charging import station_table
 from barnabas.demo.topics import STATIONS
 from barnabas.demo.workspace import Settings, Workspace
@@ -105,7 +103,7 @@ def test_without_a_server_it_says_why(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, port: int | None
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(programs, "DEBIAN", tmp_path)
+    monkeypatch.setattr(places, "DEBIAN", tmp_path)
     settings = Settings(7, 250, 240, "id", [1], [2], 3, database_port=port)
     wanted = "before there was one" if port is None else "not installed"
     with pytest.raises(NoDatabaseError, match=wanted):
@@ -119,11 +117,11 @@ def test_the_newest_of_debians_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_pat
         for name in ("initdb", "postgres"):
             (folder / name).touch(mode=0o755)
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(programs, "DEBIAN", tmp_path)
-    monkeypatch.setattr(programs.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(places, "DEBIAN", tmp_path)
+    monkeypatch.setattr(places.os, "geteuid", lambda: 1000)
     folder = tmp_path / "17" / "bin"
     wanted = Programs(str(folder / "initdb"), str(folder / "postgres"), None)
-    assert programs.find_programs() == wanted
+    assert places.find_programs() == wanted
 
 
 def test_a_station_is_updated_every_ten_minutes() -> None:

@@ -18,10 +18,14 @@ from confluent_kafka import Consumer, TopicPartition
 from starlette.testclient import TestClient
 
 from barnabas import Cluster
-from barnabas.demo.dashboard.brokers import BrokerMonitor, cluster_status
 from barnabas.demo.dashboard.groups import Furthest, GroupMonitor, History, watched_groups
+from barnabas.demo.dashboard.monitors import (
+    BrokerMonitor,
+    cluster_status,
+    described,
+    registry_status,
+)
 from barnabas.demo.dashboard.readers import Rate
-from barnabas.demo.dashboard.schemas import registry_status
 from barnabas.demo.dashboard.server import _CONNECTIONS_MAX, DashboardServer
 from barnabas.demo.dashboard.state import (
     FEED_LENGTH_MAX,
@@ -33,9 +37,8 @@ from barnabas.demo.dashboard.state import (
     SqlServerStatus,
     StatementStatus,
 )
-from barnabas.demo.dashboard.statements import described
 from barnabas.demo.generators.run import ensure_topics
-from barnabas.demo.results import AvroValues
+from barnabas.demo.reading import AvroValues
 from barnabas.demo.schemas import EVOLVED_FROM
 from barnabas.demo.topics import (
     ENERGY_PER_MINUTE,

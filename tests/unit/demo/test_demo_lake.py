@@ -24,13 +24,12 @@ from barnabas.demo.dashboard import readers as monitoring
 from barnabas.demo.dashboard.readers import ConnectorMonitor
 from barnabas.demo.dashboard.state import DashboardState
 from barnabas.demo.lake import server
-from barnabas.demo.lake.lake import Lake, NoLakeError
+from barnabas.demo.lake.lake import Lake, NoLakeError, compare
 from barnabas.demo.lake.packages import S3_SERVER, SPARK
 from barnabas.demo.lake.place import ACCESS_KEY, SECRET_KEY, Place
-from barnabas.demo.lake.table import compare
 from barnabas.demo.lake.worker import OFFSET_COLUMN, PARTITION_COLUMN, worker_spec
+from barnabas.demo.outcome import all_right
 from barnabas.demo.topics import ICEBERG_GROUP, USER_ACTIVITY
-from barnabas.demo.verdict import all_right
 from barnabas.demo.workspace import ICEBERG, Settings, Workspace
 from barnabas.spark.jars import jar_name
 from barnabas.spark.packages import Package, PackageError

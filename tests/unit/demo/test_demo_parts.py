@@ -18,16 +18,14 @@ from barnabas.demo.access import Access
 from barnabas.demo.closing import STILL_SECONDS_MAX
 from barnabas.demo.commands import console_spec
 from barnabas.demo.connectors import STATIONS_CONNECTOR
-from barnabas.demo.lake.table import LakeError
+from barnabas.demo.lake.lake import LakeError
 from barnabas.demo.orchestrator import DemoRun
-from barnabas.demo.outcome import DemoFailedError
-from barnabas.demo.parts import dashboard
-from barnabas.demo.parts.dashboard import Console as ConsolePart
-from barnabas.demo.parts.dashboard import Dashboard
+from barnabas.demo.outcome import Check, DemoFailedError
+from barnabas.demo.parts import servers
 from barnabas.demo.parts.generators import Generators
 from barnabas.demo.parts.part import Part, RunOptions, Stage
-from barnabas.demo.parts.registry import Registry
-from barnabas.demo.parts.sql_server import SqlServer
+from barnabas.demo.parts.servers import Console as ConsolePart
+from barnabas.demo.parts.servers import Dashboard, Registry, SqlServer
 from barnabas.demo.parts.stations import Stations
 from barnabas.demo.parts.warehouse import Warehouse
 from barnabas.demo.processes import Child, Children, ChildSpec
@@ -35,7 +33,6 @@ from barnabas.demo.reports import Reports
 from barnabas.demo.supervisor import Supervisor
 from barnabas.demo.terminal import Screen
 from barnabas.demo.topics import WAREHOUSE_CONNECTOR
-from barnabas.demo.verdict import Check
 from barnabas.demo.workspace import Settings, Workspace
 from barnabas.sql.engine.config import RETRY_MAX_MS
 
@@ -234,7 +231,7 @@ def test_the_console_is_ready_once_its_pages_are_there(
     assert supervisor.started == []
     terminal.stage.settings.console_port = 8090
     answers: list[dict[str, Any] | None] = [None, {}]
-    monkeypatch.setattr(dashboard, "fetch_json", lambda url: answers.pop(0))
+    monkeypatch.setattr(servers, "fetch_json", lambda url: answers.pop(0))
     assert terminal.after(part.start) == "… console: starting"
     assert terminal.lines_of(part.show) == []
     assert not supervisor.ready
@@ -250,9 +247,9 @@ def test_the_console_is_ready_while_others_are_awaited(
     children = Children(stage.workspace.path("logs"), stage.workspace.path("pids"))
     run = DemoRun(stage.workspace, stage.settings, stage.options, children, stage.screen)
     stage.settings.console_port = 5
-    monkeypatch.setattr(dashboard, "fetch_json", lambda url: {})
+    monkeypatch.setattr(servers, "fetch_json", lambda url: {})
     monkeypatch.setattr(
-        "barnabas.demo.parts.dashboard.commands.console_spec",
+        "barnabas.demo.parts.servers.commands.console_spec",
         lambda *_, **__: ChildSpec(
             "console", [sys.executable, "-c", "import signal; signal.pause()"]
         ),

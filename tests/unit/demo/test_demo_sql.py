@@ -15,7 +15,7 @@ from barnabas.demo import statements, topics
 from barnabas.demo.contract import Figures
 from barnabas.demo.figures import FigureBoard
 from barnabas.demo.generators.simulation import World
-from barnabas.demo.results import WINDOWED, AvroValues, read_row
+from barnabas.demo.reading import WINDOWED, AvroValues, read_row
 from barnabas.demo.schemas import (
     AVRO_TOPICS,
     EVOLVED_FIELD,

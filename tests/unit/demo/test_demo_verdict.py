@@ -10,8 +10,8 @@ import pytest
 
 from barnabas.demo.catchup import Backlog, backlog_of
 from barnabas.demo.contract import Figures
+from barnabas.demo.outcome import all_right, compare, compare_lags
 from barnabas.demo.topics import OUTPUT_TOPICS, STATIONS, USER_ACTIVITY
-from barnabas.demo.verdict import all_right, compare, compare_lags
 
 TRUTH: dict[str, Any] = {
     "stations_by_state": {"available": 3, "charging": 2, "faulted": 1, "offline": 0},

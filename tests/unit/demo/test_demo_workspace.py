@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.demo.launch import SettingsConflictError, Wishes, find_settings
-from barnabas.demo.ports import Ports
+from barnabas.demo.launch import Ports, SettingsConflictError, Wishes, find_settings
 from barnabas.demo.workspace import (
     ICEBERG,
     PARQUET,
@@ -157,7 +156,7 @@ def test_demos_that_start_together_have_different_ports(tmp_path: Path) -> None:
 
 def test_demos_of_several_processes_have_different_ports() -> None:
     program = (
-        "import sys\nfrom barnabas.demo.ports import Ports\n"
+        "import sys\nfrom barnabas.demo.launch import Ports\n"
         "ports = Ports(); print(*(ports.choose(23000) for _ in range(9)), flush=True); input()"
     )
     command = [sys.executable, "-c", program]

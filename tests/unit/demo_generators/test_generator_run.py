@@ -27,9 +27,8 @@ from barnabas.demo.contract import (
     Truth,
 )
 from barnabas.demo.generators.charging import station_table
-from barnabas.demo.generators.run import GeneratorRun
+from barnabas.demo.generators.run import GeneratorRun, StateMismatchError, load_or_create, store
 from barnabas.demo.generators.simulation import World
-from barnabas.demo.generators.state import StateMismatchError, load_or_create, store
 from barnabas.demo.schemas import (
     AVRO_TOPICS,
     EVOLVED_FIELD,

@@ -24,7 +24,6 @@ no longer needed goes."""
 FOLDER_MODULES_MAX = 25
 """Modules beside each other. A folder beyond this wants inner walls, unless there is a reason."""
 WIDER_FOR_A_REASON = {
-    "demo": "one demonstration: each module is a page or a part of it",
     "node/log": "functions over one log's state, a module for each idea",
     "node/metadata": "the image and its records, and a node's ways to the controller",
     "sql/analysis": "a module for each kind of statement",

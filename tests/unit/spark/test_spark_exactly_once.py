@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from barnabas.app.testing import Kafka
-from barnabas.demo.exactness import ResultTally
+from barnabas.demo.closing import ResultTally
 from barnabas.spark import exactly_once
 from barnabas.spark.exactly_once import TransactionalWriter, writer_name
 from barnabas.spark.kafka_io import json_values, read_stream

@@ -27,7 +27,7 @@ from barnabas.demo.access import client_config
 from barnabas.demo.catchup import TopicEnds
 from barnabas.demo.connectors import connector_states
 from barnabas.demo.dashboard.state import FEED_LENGTH_MAX, DashboardState
-from barnabas.demo.results import AvroValues, read_row
+from barnabas.demo.reading import AvroValues, read_row
 from barnabas.demo.topics import OUTPUT_TOPICS, STATIONS, USER_ACTIVITY
 from barnabas.schemas.errors import RegistryError
 from barnabas.schemas.registry_client import RegistryClient

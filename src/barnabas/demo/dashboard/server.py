@@ -22,17 +22,15 @@ from starlette.staticfiles import StaticFiles
 from barnabas.base.addresses import is_loopback
 from barnabas.base.descriptors import raise_limit
 from barnabas.base.ending import stop_on_signals
-from barnabas.demo.dashboard.brokers import BrokerMonitor
 from barnabas.demo.dashboard.groups import GroupMonitor, watched_groups
+from barnabas.demo.dashboard.monitors import BrokerMonitor, SchemaMonitor, StatementMonitor
 from barnabas.demo.dashboard.readers import (
     ActivityReader,
     ConnectorMonitor,
     OutputReader,
     ReaderThread,
 )
-from barnabas.demo.dashboard.schemas import SchemaMonitor
 from barnabas.demo.dashboard.state import MINUTES_SHOWN_MAX, DashboardState
-from barnabas.demo.dashboard.statements import StatementMonitor
 from barnabas.schemas.registry_client import RegistryClient
 from barnabas.web.crowd import Crowd
 from barnabas.web.guard import Refusal

@@ -16,7 +16,7 @@ from typing import Final
 
 import click
 
-from barnabas.demo.database.programs import Programs, find_programs
+from barnabas.demo.database.place import Programs, find_programs
 
 SUPERUSER: Final = "postgres"
 SETTINGS: Final = {

@@ -20,8 +20,7 @@ from barnabas.demo.contract import (
 from barnabas.demo.database.stations import DatabaseError, StationsInDatabase
 from barnabas.demo.generators.encoding import NotRefusedError
 from barnabas.demo.generators.publisher import PublishError
-from barnabas.demo.generators.run import GeneratorRun, UnfinishedError
-from barnabas.demo.generators.state import StateMismatchError
+from barnabas.demo.generators.run import GeneratorRun, StateMismatchError, UnfinishedError
 
 
 @click.command(

@@ -12,7 +12,9 @@ watermark's delay, and no event is ever dropped as too late.
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -23,18 +25,25 @@ from typing import Any, Final
 from confluent_kafka.cimpl import NewTopic
 
 from barnabas.demo.access import client_config
-from barnabas.demo.contract import TOPIC_PARTITIONS, GeneratorProgress, Plan, Truth
+from barnabas.demo.contract import (
+    CHECKPOINT_FILE,
+    TOPIC_PARTITIONS,
+    TRUTH_FILE,
+    GeneratorProgress,
+    Plan,
+    Truth,
+)
 from barnabas.demo.database.stations import DatabaseError, StationsInDatabase
 from barnabas.demo.generators.charging import FIRMWARE_EVERY_MINUTES
 from barnabas.demo.generators.delivery import LATE_MS_MAX, Delivery
 from barnabas.demo.generators.encoding import AvroEncoder
 from barnabas.demo.generators.publisher import Publisher
 from barnabas.demo.generators.simulation import World, events_planned
-from barnabas.demo.generators.state import load_or_create, store
 from barnabas.demo.topics import MINUTE_MS, STATIONS, WATERMARK_DELAY_MS, Station
 from barnabas.kafka.admin import Admin
 
 _TIMEOUT_SECONDS = 60.0
+_FORMAT_VERSION = 2
 
 
 def ensure_topics(bootstrap_servers: str) -> list[str]:
@@ -264,3 +273,48 @@ class _Pace:
         # A flood of acknowledgements does not end the wait early, nor does it go unserved.
         while (left := until - time.monotonic()) > 0:
             publisher.poll(min(left, 0.25))
+
+
+class StateMismatchError(ValueError):
+    """The state directory belongs to a run with another plan."""
+
+
+def load_or_create(directory: str, plan: Plan) -> World:
+    """Return the world at the last checkpoint in `directory`, or a new one.
+
+    A plan may be continued with another number of seconds, everything else must be the same:
+    raises StateMismatchError otherwise.
+    """
+    os.makedirs(directory, exist_ok=True)
+    try:
+        with open(os.path.join(directory, CHECKPOINT_FILE), encoding="utf-8") as file:
+            stored = json.load(file)
+    except FileNotFoundError:
+        return World(plan)
+    kept = stored["world"]["plan"]
+    for name in ("seed", "rate", "acceleration"):
+        if stored["version"] != _FORMAT_VERSION or kept[name] != plan[name]:
+            raise StateMismatchError(
+                f"{directory} holds a run with {kept}, which cannot go on as {dict(plan)}; "
+                "use the same values or another directory"
+            )
+    stored["world"]["plan"] = plan
+    return World.restore(stored["world"])
+
+
+def store(directory: str, snapshot: dict[str, Any], truth: Truth) -> None:
+    """Write checkpoint and truth, both of the same moment."""
+    replace_json(os.path.join(directory, TRUTH_FILE), truth)
+    replace_json(
+        os.path.join(directory, CHECKPOINT_FILE), {"version": _FORMAT_VERSION, "world": snapshot}
+    )
+
+
+def replace_json(path: str, value: Any) -> None:
+    """Write `value` to `path` so that a reader, or a restart, finds the old or the new, whole."""
+    partial = f"{path}.partial"
+    with open(partial, "w", encoding="utf-8") as file:
+        json.dump(value, file, separators=(",", ":"))
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)

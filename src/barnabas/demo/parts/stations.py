@@ -12,11 +12,10 @@ from barnabas.demo.capture import Capture, NoDatabaseError
 from barnabas.demo.connectors import STATIONS_CONNECTOR, WORKER
 from barnabas.demo.database.place import DATABASE
 from barnabas.demo.database.stations import DATABASE_NAME, DatabaseError
-from barnabas.demo.outcome import DemoFailedError
+from barnabas.demo.outcome import Check, DemoFailedError, all_right
 from barnabas.demo.parts.part import Part
 from barnabas.demo.processes import Child
 from barnabas.demo.supervisor import READY_SECONDS_MAX
-from barnabas.demo.verdict import Check, all_right
 
 _CAPTURED_SECONDS_MAX: Final = 60.0
 

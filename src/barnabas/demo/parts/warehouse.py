@@ -6,15 +6,13 @@ If the bucket is not available, the warehouse is Parquet files, which the SQL se
 from __future__ import annotations
 
 from barnabas.demo.contract import Truth
-from barnabas.demo.lake.lake import Lake, NoLakeError
+from barnabas.demo.lake.lake import Lake, LakeError, NoLakeError
 from barnabas.demo.lake.place import BUCKET
-from barnabas.demo.lake.table import LakeError
 from barnabas.demo.lake.worker import WAREHOUSE
-from barnabas.demo.outcome import DemoFailedError
+from barnabas.demo.outcome import Check, DemoFailedError, all_right
 from barnabas.demo.parts.part import Part
 from barnabas.demo.processes import Child
 from barnabas.demo.topics import WAREHOUSE_CONNECTOR
-from barnabas.demo.verdict import Check, all_right
 
 
 class Bucket(Part):

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.demo import topics
-from barnabas.demo.results import AvroValues, read_row
+from barnabas.demo.reading import AvroValues, read_row
 from barnabas.demo.schemas import first_schema
 from barnabas.demo.spark.interests import interest_totals, recommendations, top_searches
 from barnabas.demo.spark.warehouse import WarehouseTable, schema_of
