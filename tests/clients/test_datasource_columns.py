@@ -18,8 +18,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
 from barnabas.app.testing import Kafka
 from barnabas.base.ids import TopicPartition as Place
-from barnabas.cli.admin import Admin
-from barnabas.cli.admin_calls import elect, partitions, reassign, reassignments
+from barnabas.cli.admin import Admin, elect, partitions, reassign, reassignments
 from barnabas.cli.connection import Connection as Brokers
 from barnabas.java.hash import java_abs, java_hash
 from barnabas.kafka.transactions import TransactionControl

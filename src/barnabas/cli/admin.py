@@ -2,18 +2,23 @@
 
 They go to any Kafka cluster: reassignments, elections, the quorum and its voters, unregistering,
 log directories. `Admin` is the floor's `WireAdmin` for commands: this is where its failures become
-exit codes, lines and hints.
+exit codes, lines and hints. A function per Admin call says what it asks, and has its answer as
+values that commands work with.
 """
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from barnabas import __version__
 from barnabas.base.config.values import parse_host_port
+from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.cli.login import access_for, refusal
+from barnabas.kafka import wire_routing
 from barnabas.kafka.wire_admin import (
     AbsentError,
     AdminError,
@@ -29,12 +34,27 @@ from barnabas.kafka.wire_admin import (
     SenselessError,
     WireAdmin,
 )
+from barnabas.kafka.wire_routing import PartitionState
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages import partitions as partitions_messages
+from barnabas.protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.messages.connections import ApiVersionsRequest
+from barnabas.protocol.messages.nodes import UnregisterBrokerRequest
+from barnabas.protocol.messages.partitions import ListPartitionReassignmentsRequest
+from barnabas.protocol.messages.voters import (
+    AddRaftVoterListener,
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
+)
 from barnabas.protocol.schema import Message
 
 POLL_S = 0.25
 
 P = ParamSpec("P")
 T = TypeVar("T")
+PREFERRED, UNCLEAN = 0, 1
+"""Kinds of election, as ElectLeaders numbers them."""
+QUIET_ELECTIONS = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})
 
 
 class Admin:
@@ -161,3 +181,278 @@ class Admin:
             return known[0]  # the settings are wrong, for one node as for the next
         option = "--bootstrap-controller" if self.controllers else "--bootstrap-servers"
         return CliError(str(error), ExitCode.UNREACHABLE, f"give the address with {option}")
+
+
+def partitions(admin: Admin, topics: Sequence[str] | None = None) -> list[PartitionState]:
+    """All partitions, or those of `topics`. Raises CliError, for unknown topics too."""
+    return admin.run(wire_routing.partitions, topics)
+
+
+def read_features(admin: Admin) -> dict[str, int]:
+    """The cluster's finalized feature levels, by name. Raises CliError."""
+    request = ApiVersionsRequest(
+        client_software_name="barnabas", client_software_version=__version__
+    )
+    response = admin.ask(request)
+    if response.error_code != ErrorCode.NONE:
+        raise from_code(response.error_code, None, "features")
+    return {item.name: item.max_version_level for item in response.finalized_features}
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """Replicas on the move: `replicas` are all replicas during the move."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas once it is done."""
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+
+def reassignments(admin: Admin) -> dict[TopicPartition, Reassignment]:
+    """Return what is being moved. Raises CliError."""
+    request = ListPartitionReassignmentsRequest(timeout_ms=int(admin.timeout_s * 1000))
+    response = admin.decide(request, "listing reassignments")
+    return {
+        TopicPartition(topic.name, part.partition_index): Reassignment(
+            tuple(part.replicas), tuple(part.adding_replicas), tuple(part.removing_replicas)
+        )
+        for topic in response.topics
+        for part in topic.partitions
+    }
+
+
+def reassign(
+    admin: Admin,
+    targets: Mapping[TopicPartition, Sequence[int] | None],
+    *,
+    allow_factor_change: bool = True,
+) -> dict[TopicPartition, CliError]:
+    """Start moves, or cancel those whose target is None. Returns the refusals."""
+    by_topic: dict[str, list[partitions_messages.ReassignablePartition]] = {}
+    for key, replicas in targets.items():
+        by_topic.setdefault(key.topic, []).append(
+            partitions_messages.ReassignablePartition(
+                partition_index=key.partition,
+                replicas=None if replicas is None else list(replicas),
+            )
+        )
+    request = partitions_messages.AlterPartitionReassignmentsRequest(
+        timeout_ms=int(admin.timeout_s * 1000),
+        allow_replication_factor_change=allow_factor_change,
+        topics=[
+            partitions_messages.ReassignableTopic(name=name, partitions=parts)
+            for name, parts in by_topic.items()
+        ],
+    )
+    response = admin.decide(request, "reassigning")
+    refused = {}
+    for topic in response.responses:
+        for part in topic.partitions:
+            if part.error_code != ErrorCode.NONE:
+                key = TopicPartition(topic.name, part.partition_index)
+                refused[key] = from_code(part.error_code, part.error_message, str(key))
+    return refused
+
+
+def elect(
+    admin: Admin, keys: Iterable[TopicPartition] | None, kind: int = PREFERRED
+) -> dict[TopicPartition, CliError | None]:
+    """Elect leaders, of all partitions without `keys`.
+
+    Returns what became of each: None where it has the right leader now. Raises CliError.
+    """
+    asked = None
+    if keys is not None:
+        asked = [
+            partitions_messages.TopicPartitions(topic=name, partitions=parts)
+            for name, parts in _by_topic(keys).items()
+        ]
+    request = partitions_messages.ElectLeadersRequest(
+        election_type=kind, topic_partitions=asked, timeout_ms=int(admin.timeout_s * 1000)
+    )
+    response = admin.decide(request, "electing leaders")
+    outcome: dict[TopicPartition, CliError | None] = {}
+    for topic in response.replica_election_results:
+        for part in topic.partition_result:
+            key = TopicPartition(topic.topic, part.partition_id)
+            outcome[key] = (
+                None
+                if part.error_code in QUIET_ELECTIONS
+                else from_code(part.error_code, part.error_message, str(key))
+            )
+    return outcome
+
+
+STATIC = 4
+"""config_source of what a broker's file says."""
+
+
+def static_config(admin: Admin, broker: int) -> dict[str, str]:
+    """The settings of a broker's file, without secrets. Raises CliError."""
+    resource = DescribeConfigsResource(
+        resource_type=4, resource_name=str(broker), configuration_keys=None
+    )
+    response = admin.ask(
+        DescribeConfigsRequest(resources=[resource], include_synonyms=True), broker
+    )
+    result = response.results[0]
+    if result.error_code != ErrorCode.NONE:
+        raise from_code(result.error_code, result.error_message, f"node {broker}")
+    found: dict[str, str] = {}
+    for entry in result.configs:
+        for synonym in entry.synonyms:
+            is_own = synonym.source == STATIC and synonym.name == entry.name
+            if is_own and synonym.value is not None and not entry.is_sensitive:
+                found[entry.name] = synonym.value
+    return found
+
+
+def topic_values(admin: Admin, topics: Sequence[str], key: str) -> dict[str, str]:
+    """One key of each topic, overridden or not. Raises CliError."""
+    resources = [
+        DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=[key])
+        for name in topics
+    ]
+    response = admin.ask(DescribeConfigsRequest(resources=resources))
+    return {
+        result.resource_name: entry.value
+        for result in response.results
+        for entry in result.configs
+        if entry.name == key and entry.value is not None
+    }
+
+
+def broker_values(admin: Admin, broker: int, keys: Sequence[str]) -> dict[str, str]:
+    """Those of `keys` that a broker knows, with its values. Raises CliError."""
+    resource = DescribeConfigsResource(
+        resource_type=4, resource_name=str(broker), configuration_keys=list(keys)
+    )
+    response = admin.ask(DescribeConfigsRequest(resources=[resource]), broker)
+    result = response.results[0]
+    if result.error_code != ErrorCode.NONE:
+        raise from_code(result.error_code, result.error_message, f"node {broker}")
+    return {entry.name: entry.value for entry in result.configs if entry.value is not None}
+
+
+# -- log directories
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """One log directory of a broker."""
+
+    path: str
+    error: str | None
+    total_bytes: int
+    usable_bytes: int
+    sizes_bytes: Mapping[TopicPartition, int]
+
+
+def log_directories(
+    admin: Admin, brokers: Iterable[int], keys: Iterable[TopicPartition] | None = None
+) -> dict[int, list[LogDirectory]]:
+    """The log directories of `brokers`, with the partitions in `keys` or all.
+
+    A broker that does not answer is left out.
+    """
+    request = describe_log_dirs_request(keys)
+
+    chosen = list(brokers)
+    found = {}
+    answers = admin.ask_each([(broker, request) for broker in chosen])
+    for broker, answer in zip(chosen, answers, strict=True):
+        if isinstance(answer, CliError):
+            continue
+        if isinstance(answer, Exception):
+            raise answer
+        if answer.error_code != ErrorCode.NONE:
+            raise from_code(answer.error_code, None, f"node {broker}")
+        found[broker] = [_log_directory(result) for result in answer.results]
+    return found
+
+
+def describe_log_dirs_request(
+    keys: Iterable[TopicPartition] | None,
+) -> partitions_messages.DescribeLogDirsRequest:
+    """The question for the directories with the partitions in `keys`, or all."""
+    asked = None
+    if keys is not None:
+        asked = [
+            partitions_messages.DescribableLogDirTopic(topic=name, partitions=parts)
+            for name, parts in _by_topic(keys).items()
+        ]
+    return partitions_messages.DescribeLogDirsRequest(topics=asked)
+
+
+def _log_directory(result: partitions_messages.DescribeLogDirsResult) -> LogDirectory:
+    failed = result.error_code != ErrorCode.NONE
+    return LogDirectory(
+        result.log_dir,
+        ErrorCode.of(result.error_code).name if failed else None,
+        result.total_bytes,
+        result.usable_bytes,
+        {
+            TopicPartition(topic.name, part.partition_index): part.partition_size
+            for topic in result.topics
+            for part in topic.partitions
+            if not part.is_future_key
+        },
+    )
+
+
+def sizes_on(
+    directories: Mapping[int, Sequence[LogDirectory]],
+) -> dict[int, dict[TopicPartition, int]]:
+    """Sizes of replicas by broker."""
+    return {
+        broker: {key: size for item in found for key, size in item.sizes_bytes.items()}
+        for broker, found in directories.items()
+    }
+
+
+# -- brokers and voters
+
+
+def unregister(admin: Admin, broker: int) -> None:
+    """Have the cluster forget a broker. Raises CliError."""
+    admin.decide(UnregisterBrokerRequest(broker_id=broker), f"node {broker}")
+
+
+def add_voter(
+    admin: Admin,
+    cluster_id: str,
+    voter_id: int,
+    directory_id: Uuid,
+    endpoints: Sequence[tuple[str, str, int]],
+) -> None:
+    """Make an observer a voter; `endpoints` are (listener, host, port). Raises CliError."""
+    request = AddRaftVoterRequest(
+        cluster_id=cluster_id,
+        timeout_ms=int(admin.timeout_s * 1000),
+        voter_id=voter_id,
+        voter_directory_id=directory_id,
+        listeners=[
+            AddRaftVoterListener(name=name, host=host, port=port) for name, host, port in endpoints
+        ],
+    )
+    admin.decide(request, f"voter {voter_id}")
+
+
+def remove_voter(admin: Admin, cluster_id: str, voter_id: int, directory_id: Uuid) -> None:
+    """Take a voter out of the quorum. Raises CliError."""
+    request = RemoveRaftVoterRequest(
+        cluster_id=cluster_id, voter_id=voter_id, voter_directory_id=directory_id
+    )
+    admin.decide(request, f"voter {voter_id}")
+
+
+def _by_topic(keys: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    by_topic: dict[str, list[int]] = {}
+    for key in keys:
+        by_topic.setdefault(key.topic, []).append(key.partition)
+    return by_topic

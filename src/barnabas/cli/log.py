@@ -76,8 +76,7 @@ def dirs_command(
 
     With --json each directory has its replicas. Exit code 5 if a directory has failed.
     """
-    from barnabas.cli.admin import Admin
-    from barnabas.cli.admin_calls import partitions
+    from barnabas.cli.admin import Admin, partitions
 
     brokers = _ids(broker_list)
     topics = None if topic_list is None else [part.strip() for part in topic_list.split(",")]
@@ -105,7 +104,7 @@ def _ids(text: str | None) -> list[int] | None:
 
 
 def _read(admin: Any, broker: int, keys: Any) -> list[Row]:
-    from barnabas.cli.admin_calls import describe_log_dirs_request
+    from barnabas.cli.admin import describe_log_dirs_request
     from barnabas.cli.errors import from_code
     from barnabas.kafka.wire_routing import ask_broker
     from barnabas.protocol.errors import ErrorCode

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastavro import json_writer, parse_schema, schemaless_reader, schemaless_writer
 
-from barnabas.cli.serdes.avro_json import AvroJsonError, from_json
+from barnabas.cli.serdes.encoding import AvroJsonError, from_json
 
 
 def record(name: str, *fields: tuple[str, Any]) -> dict[str, Any]:

@@ -15,13 +15,11 @@ from typing import Any, cast
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.admin import Admin
-from barnabas.cli.admin_calls import Reassignment
+from barnabas.cli.admin import Admin, Reassignment
 from barnabas.cli.balance.execution import Execution, Outcome, Progress
-from barnabas.cli.balance.flow import carry_out
+from barnabas.cli.balance.flow import carry_out, progress_text, waiting_text
 from barnabas.cli.balance.model import Move
 from barnabas.cli.balance.options import Wishes
-from barnabas.cli.balance.showing import progress_text, waiting_text
 from barnabas.cli.balance.survey import Survey
 from barnabas.cli.balance.throttles import FOLLOWER_REPLICAS_KEY, LEADER_REPLICAS_KEY, RATES
 from barnabas.cli.errors import CliError, ExitCode

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cli.balance.layout import Layout
 from barnabas.cli.balance.model import (
     Broker,
     Load,
@@ -15,7 +14,7 @@ from barnabas.cli.balance.model import (
     loads,
     moved_bytes,
 )
-from barnabas.cli.balance.planner import plan_drain, plan_rebalance, standing_of
+from barnabas.cli.balance.planner import Layout, plan_drain, plan_rebalance, standing_of
 
 LEAVING, PINNED = Standing.LEAVING, Standing.PINNED
 

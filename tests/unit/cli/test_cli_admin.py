@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.admin import Admin
-from barnabas.cli.admin_calls import reassignments
+from barnabas.cli.admin import Admin, reassignments
 from barnabas.cli.cluster.quorum_state import read_quorum
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode

@@ -10,8 +10,8 @@ from barnabas.cli.errors import CliError
 from barnabas.cli.registry import settings
 from barnabas.cli.registry.check import SchemaFile, find_files
 from barnabas.cli.registry.files import pretty, read_reference, schema_body, type_of_file
+from barnabas.cli.registry.schema import Reason, read_reasons
 from barnabas.cli.registry.settings import read_settings
-from barnabas.cli.registry.verdicts import Reason, read_reasons
 from barnabas.registry.store.encoding import CONFIG_FIELDS
 from barnabas.registry.store.records import MODES
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.admin import Admin
-from barnabas.cli.admin_calls import (
+from barnabas.cli.admin import (
+    Admin,
     elect,
     log_directories,
     partitions,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.admin import Admin
-from barnabas.cli.admin_calls import (
+from barnabas.cli.admin import (
+    Admin,
     LogDirectory,
     Reassignment,
     log_directories,

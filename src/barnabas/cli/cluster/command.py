@@ -241,7 +241,7 @@ def _drain(admin: Any, node: int, wishes: Wishes, *, as_json: bool, go_on: str) 
 
 
 def _forget(admin: Any, node: int, wait_s: float, *, as_json: bool, again: str) -> None:
-    from barnabas.cli.admin_calls import unregister
+    from barnabas.cli.admin import unregister
     from barnabas.cli.balance.survey import survey
     from barnabas.cli.cluster.quorum_state import check_removal, read_quorum, remove
 

@@ -9,8 +9,7 @@ from barnabas.app.ports import free_ports
 from barnabas.base.addresses import is_loopback
 from barnabas.base.errors import ConfigError
 from barnabas.base.private_files import write_private
-from barnabas.cli.admin import Admin
-from barnabas.cli.admin_calls import read_features, static_config
+from barnabas.cli.admin import Admin, read_features, static_config
 from barnabas.cli.cluster.quorum_state import Quorum, is_dynamic, read_quorum
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.node_options import format_node, read_properties

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from barnabas.base.config.values import parse_host_port
 from barnabas.base.ids import Uuid, uuid_from_text, uuid_to_text
 from barnabas.base.local_disk import LocalDisk
-from barnabas.cli.admin import Admin
-from barnabas.cli.admin_calls import add_voter
+from barnabas.cli.admin import Admin, add_voter
 from barnabas.cli.cluster.quorum_state import read_quorum, require_dynamic
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.node_options import load_node_config

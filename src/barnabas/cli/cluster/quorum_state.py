@@ -5,8 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from barnabas.base.ids import ZERO_UUID, Uuid, uuid_from_text, uuid_to_text
-from barnabas.cli.admin import Admin
-from barnabas.cli.admin_calls import read_features, remove_voter
+from barnabas.cli.admin import Admin, read_features, remove_voter
 from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.features import KRAFT_VERSION

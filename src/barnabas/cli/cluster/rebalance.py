@@ -48,10 +48,9 @@ def command(
     from barnabas.cli.admin import Admin
     from barnabas.cli.balance.flow import carry_out
     from barnabas.cli.balance.model import PlanError
-    from barnabas.cli.balance.plan_file import read_plan, to_document
+    from barnabas.cli.balance.plan_file import moves_to, read_plan, to_document
     from barnabas.cli.balance.planner import plan_rebalance
     from barnabas.cli.balance.survey import survey
-    from barnabas.cli.balance.wanted import moves_to
 
     wanted = None if plan_path is None else read_plan(plan_path)
     with Admin(connection) as admin:

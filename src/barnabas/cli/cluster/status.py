@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from barnabas.cli.admin import Admin
-from barnabas.cli.admin_calls import read_features
+from barnabas.cli.admin import Admin, read_features
 from barnabas.cli.balance.model import Load, loads
 from barnabas.cli.balance.survey import Survey, survey
 from barnabas.cli.cluster.quorum_state import Quorum, read_quorum

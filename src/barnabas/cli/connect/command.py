@@ -3,9 +3,8 @@
 import click
 
 from barnabas.cli.connect import apply, changing, listing, plugins
-from barnabas.cli.connect.mirror import mirror_command
-from barnabas.cli.connect.offsets import offsets_group
-from barnabas.cli.connect.start import start_command
+from barnabas.cli.connect.changing import offsets_group
+from barnabas.cli.connect.start import mirror_command, start_command
 
 
 @click.group()

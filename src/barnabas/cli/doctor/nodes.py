@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from barnabas.cli.admin import Admin
-from barnabas.cli.admin_calls import broker_values, topic_values
+from barnabas.cli.admin import Admin, broker_values, topic_values
 from barnabas.cli.balance.model import Load, loads
 from barnabas.cli.balance.survey import Survey, survey
 from barnabas.cli.balance.throttles import throttled_brokers

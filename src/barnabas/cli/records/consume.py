@@ -9,7 +9,6 @@ import click
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import json_option
-from barnabas.cli.records.awaiting import AwaitedTopics, existing_topics
 from barnabas.cli.records.positions import (
     HELP,
     Kind,
@@ -18,7 +17,12 @@ from barnabas.cli.records.positions import (
     resolve,
     topic_partitions,
 )
-from barnabas.cli.records.reading import read_in_group, read_partitions
+from barnabas.cli.records.reading import (
+    AwaitedTopics,
+    existing_topics,
+    read_in_group,
+    read_partitions,
+)
 from barnabas.cli.records.records import TEMPLATE_FIELDS, Template, headers_of, to_json
 from barnabas.cli.registry.client import Registry
 from barnabas.cli.serdes.options import FORMATS, schema_registry_options

@@ -1,17 +1,28 @@
-"""Reading partitions from one place to another, in a group or by oneself."""
+"""Reading partitions from one place to another, in a group or by oneself.
+
+`consume --follow` also reads topics that do not exist yet. As Kafka's console consumer it says so,
+and begins once they are there. Asking never creates a topic.
+"""
+
+from __future__ import annotations
 
 import contextlib
 import math
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from barnabas.base.errors import ConfigError
 from barnabas.cli.connection import Connection
-from barnabas.cli.errors import from_kafka
-from barnabas.cli.records.awaiting import ASK_S, AwaitedTopics
+from barnabas.cli.errors import CliError, ExitCode, from_kafka
+from barnabas.cli.records.positions import (
+    NoPartitionError,
+    Position,
+    resolve,
+    topic_partitions,
+)
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, TopicPartition
@@ -21,6 +32,8 @@ BATCH_MAX = 500
 NOTED_AFTER_S = 5.0
 """A member of a group that has no partitions so long says once what it waits for."""
 Partition = tuple[str, int]
+ASK_S = 1.0
+"""Between two questions for a topic."""
 
 
 def read_partitions(
@@ -30,7 +43,7 @@ def read_partitions(
     isolation: str,
     count: int | None,
     awaited: AwaitedTopics | None = None,
-) -> Generator["Message", None, None]:
+) -> Generator[Message, None, None]:
     """Records from `starts` up to before `ends`, or `count`; without either, on and on.
 
     A partition also ends if nothing readable comes before its end (control records, records
@@ -83,7 +96,7 @@ def read_in_group(
     *,
     follow: bool,
     awaits_topics: bool = False,
-) -> Generator["Message", None, None]:
+) -> Generator[Message, None, None]:
     """Records of the partitions that the group gives us; committed once they were taken.
 
     It ends after `count` records, and without `follow` when every partition we have was read to
@@ -96,12 +109,12 @@ def read_in_group(
     assigned = False
     taken = 0
 
-    def on_assign(_: Any, partitions: "list[TopicPartition]") -> None:
+    def on_assign(_: Any, partitions: list[TopicPartition]) -> None:
         nonlocal assigned
         assigned = True
         reading.update((item.topic, item.partition) for item in partitions)
 
-    def on_revoke(_: Any, partitions: "list[TopicPartition]") -> None:
+    def on_revoke(_: Any, partitions: list[TopicPartition]) -> None:
         reading.difference_update((item.topic, item.partition) for item in partitions)
 
     settings = _settings(connection, isolation) | {
@@ -176,9 +189,7 @@ def _settings(connection: Connection, isolation: str) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if value is not None}
 
 
-def _poll(
-    consumer: "Consumer", *, uses_group: bool, awaits_topics: bool = False
-) -> list["Message"]:
+def _poll(consumer: Consumer, *, uses_group: bool, awaits_topics: bool = False) -> list[Message]:
     """Return what has come, waiting a moment for the first; errors that matter are raised."""
     from confluent_kafka import KafkaError
 
@@ -204,3 +215,76 @@ _PASSING = frozenset({-195, -187})
 """_TRANSPORT and _ALL_BROKERS_DOWN: the client library connects again by itself."""
 _OF_GROUPS = 30
 """GROUP_AUTHORIZATION_FAILED: the library looks for the coordinator of a group in any case."""
+
+
+def existing_topics(
+    connection: Connection, topics: Sequence[str], chosen: Sequence[int] = ()
+) -> tuple[list[TopicPartition], list[str]]:
+    """The partitions, all or the chosen ones, of the topics that exist; and the other topics, which
+    are reported on standard error. Raises CliError."""
+    partitions: list[TopicPartition] = []
+    missing = []
+    for topic in topics:
+        try:
+            partitions += topic_partitions(connection, topic, chosen)
+        except NoPartitionError:
+            raise
+        except CliError as error:
+            if error.code is not ExitCode.NOT_FOUND:
+                raise
+            missing.append(topic)
+            click.echo(f"topic {topic} does not exist yet: waiting for it", err=True)
+    return partitions, missing
+
+
+class AwaitedTopics:
+    """Topics that do not exist yet; true while there are any."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        topics: Sequence[str],
+        chosen: Sequence[int],
+        start: Position,
+    ) -> None:
+        """Of each, `chosen` partitions or all are to be read from `start`."""
+        self._connection = connection
+        self._topics = list(topics)
+        self._chosen, self._start = chosen, start
+        self._asked_s = time.monotonic()
+
+    def __bool__(self) -> bool:
+        return bool(self._topics)
+
+    def appeared(self) -> Mapping[tuple[str, int], int]:
+        """Where to start in partitions of topics that are there now; asks once in a while.
+
+        Raises CliError.
+        """
+        if not self._topics or time.monotonic() < self._asked_s + ASK_S:
+            return {}
+        starts: dict[tuple[str, int], int] = {}
+        for topic in list(self._topics):
+            try:
+                partitions = topic_partitions(self._connection, topic, self._chosen)
+                starts |= resolve(self._connection, self._start, partitions)
+            except NoPartitionError:
+                raise
+            except CliError as error:
+                if not _is_passing(error):
+                    raise
+            else:
+                self._topics.remove(topic)
+        self._asked_s = time.monotonic()
+        return starts
+
+
+def _is_passing(error: CliError) -> bool:
+    """Return whether the topic may appear all the same: some node lacks it, or a leader of it, or
+    does not answer now."""
+    if error.code in (ExitCode.NOT_FOUND, ExitCode.UNREACHABLE):
+        return True
+    from confluent_kafka import KafkaException
+
+    cause = error.__cause__
+    return isinstance(cause, KafkaException) and bool(cause.args[0].retriable())

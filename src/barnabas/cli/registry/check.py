@@ -24,8 +24,7 @@ from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, json_option
 from barnabas.cli.registry.client import RefusedError, Registry, registry_options
 from barnabas.cli.registry.files import TYPE_OF_SUFFIX, TYPES, read_text, schema_body
-from barnabas.cli.registry.schema import normalize_option
-from barnabas.cli.registry.verdicts import Reason, read_reasons
+from barnabas.cli.registry.schema import Reason, normalize_option, read_reasons
 
 MAPPING = "schemas.toml"
 MAPPING_KEYS = {

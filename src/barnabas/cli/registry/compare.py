@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.registry.client import Registry
-from barnabas.cli.registry.schema import get_version
-from barnabas.cli.registry.verdicts import Reason, read_reasons
+from barnabas.cli.registry.schema import Reason, get_version, read_reasons
 
 if TYPE_CHECKING:
     from barnabas.schemas.schema import ResolvedReference

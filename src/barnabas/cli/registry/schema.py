@@ -1,5 +1,11 @@
-"""`barnabas registry schema register` and `get`."""
+"""`barnabas registry schema register` and `get`; and why two schemas are incompatible.
 
+A registry's reasons become lines for people.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -8,7 +14,6 @@ from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, json_option
 from barnabas.cli.registry.client import RefusedError, Registry, registry_options
 from barnabas.cli.registry.files import TYPES, pretty, read_text, schema_body, type_of_file
-from barnabas.cli.registry.verdicts import read_reasons
 
 INCOMPATIBLE = 409, 40901
 """Confluent's newest registries answer the second."""
@@ -31,6 +36,13 @@ reference_option = click.option(
 normalize_option = click.option(
     "--normalize", is_flag=True, help="Treat schemas that differ only in order and layout as equal."
 )
+_REASON = re.compile(
+    r"""\{errorType:\s*(['"])(?P<kind>\w+)\1,\s*description:\s*(['"])(?P<text>.*?)\3"""
+    r"""(?:,\s*additionalInfo:\s*(['"])(?P<details>.*)\5)?\}""",
+    re.DOTALL,
+)
+_VERSION = re.compile(r"\{oldSchemaVersion:\s*(\d+)\}")
+_ABOUT = re.compile(r"\{(oldSchema|validateFields|compatibility):")
 
 
 @click.command(
@@ -131,3 +143,47 @@ def get_version(
     """A version of a subject, as the registry tells it, with its type. Raises CliError."""
     stored = registry.get("subjects", subject, "versions", version, deleted=deleted)
     return {"schemaType": "AVRO", **stored}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason why a schema is refused. The message says the place in the schema."""
+
+    message: str
+    kind: str | None = None
+    """Confluent's word for it, None where the schema itself is at fault."""
+    details: str | None = None
+    version: int | None = None
+    """The earlier version that it is at odds with."""
+
+    def line(self) -> str:
+        """For people."""
+        text = " ".join(self.message.split())
+        against = f" (version {self.version})" if self.version is not None else ""
+        return f"{self.kind}: {text}{against}" if self.kind else text + against
+
+    def as_json(self) -> dict[str, Any]:
+        """For scripts."""
+        return {
+            "kind": self.kind,
+            "message": self.message,
+            "details": self.details,
+            "version": self.version,
+        }
+
+
+def read_reasons(messages: Iterable[str]) -> list[Reason]:
+    """The reasons among the `messages` of a verbose check: the old schema is not shown again."""
+    found: list[tuple[str, str | None, str | None]] = []
+    version = None
+    for message in messages:
+        about_version = _VERSION.fullmatch(message)
+        if about_version:
+            version = int(about_version[1])
+        elif not _ABOUT.match(message):
+            match = _REASON.fullmatch(message)
+            if match is None:
+                found.append((message, None, None))
+            else:
+                found.append((match["text"], match["kind"], match["details"] or None))
+    return [Reason(text, kind, details, version) for text, kind, details in found]

@@ -50,9 +50,8 @@ def reassign_command(
     from barnabas.cli.admin import Admin
     from barnabas.cli.balance.flow import carry_out
     from barnabas.cli.balance.model import PlanError
-    from barnabas.cli.balance.plan_file import read_plan
+    from barnabas.cli.balance.plan_file import moves_to, read_plan
     from barnabas.cli.balance.survey import survey
-    from barnabas.cli.balance.wanted import moves_to
 
     if verify and cancel:
         raise CliError("give --verify or --cancel, not both", ExitCode.USAGE)
@@ -78,7 +77,7 @@ def reassign_command(
 
 
 def _verify(admin: Any, wanted: dict[TopicPartition, tuple[int, ...]], *, as_json: bool) -> int:
-    from barnabas.cli.admin_calls import partitions, reassignments
+    from barnabas.cli.admin import partitions, reassignments
 
     ongoing = reassignments(admin)
     # All are asked for: one that was deleted would be the end of a question that names it.
@@ -109,7 +108,7 @@ def _cancel(
     *,
     as_json: bool,
 ) -> int:
-    from barnabas.cli.admin_calls import reassign, reassignments
+    from barnabas.cli.admin import reassign, reassignments
     from barnabas.cli.balance.model import first_few
     from barnabas.cli.balance.throttles import clear_throttles
     from barnabas.cli.prompts import confirm
@@ -161,8 +160,7 @@ def elect_leaders_command(
 
     Exit code 5 if some could not be elected.
     """
-    from barnabas.cli.admin import Admin
-    from barnabas.cli.admin_calls import PREFERRED, UNCLEAN, elect, partitions
+    from barnabas.cli.admin import PREFERRED, UNCLEAN, Admin, elect, partitions
     from barnabas.cli.prompts import confirm
 
     if (chosen or unclean) and not names:
@@ -199,7 +197,7 @@ def _leaders_once_known(
     admin: Any, names: tuple[str, ...], elected: set[TopicPartition], *, unclean: bool
 ) -> dict[TopicPartition, int]:
     """The leaders, once the node that is asked has heard from the controller who was elected."""
-    from barnabas.cli.admin_calls import partitions
+    from barnabas.cli.admin import partitions
     from barnabas.kafka.wire_routing import PartitionState
 
     found: list[PartitionState] = []
