@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.app.broker_role import BrokerRole
+from barnabas.app.local_nodes import CLIENT_LISTENER, format_standalone, standalone_properties
 from barnabas.app.metrics.collecting import NodeFigures
 from barnabas.app.node import Node
-from barnabas.app.standalone import CLIENT_LISTENER, format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.local_disk import LocalDisk
 from barnabas.node.config.node_config import NodeConfig

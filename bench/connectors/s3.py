@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from botocore.exceptions import BotoCoreError
 
-from barnabas.app.ports import PortReservation
+from barnabas.app.local_nodes import PortReservation
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, TaskContext
 from barnabas.connect.connectors.s3.connectors import S3Sink
 from barnabas.connect.connectors.storage.formats.avro_schema import avro_of

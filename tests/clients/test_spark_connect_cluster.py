@@ -14,7 +14,7 @@ import pytest
 from test_connect_killed import Doomed
 from test_sql_spark_cluster import StandaloneSpark
 
-from barnabas.app.ports import free_ports
+from barnabas.app.local_nodes import free_ports
 from barnabas.app.testing import Kafka
 from support.connect.tasks import TopicOffsets, read_topic
 from support.node_process import wait_until

@@ -14,7 +14,7 @@ import pytest
 from test_sql_spark import JOIN_AND_GROUP, World
 from test_sql_spark_killed import Killed, until_last
 
-from barnabas.app.ports import free_ports
+from barnabas.app.local_nodes import free_ports
 from barnabas.app.testing import Kafka
 from support.node_process import wait_until
 from support.process_tree import descendants

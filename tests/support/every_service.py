@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
+from barnabas.app.local_nodes import standalone_properties
 from barnabas.app.metrics.access import metrics_access
 from barnabas.app.metrics.collecting import Show
 from barnabas.app.metrics.endpoint import MetricsEndpoint
-from barnabas.app.standalone import standalone_properties
 from barnabas.connect.rest.protection import protected as protected_worker
 from barnabas.demo.dashboard.server import DashboardServer
 from barnabas.demo.dashboard.state import DashboardState

@@ -4,7 +4,7 @@ A port that is only looked up and let go can be given to any outgoing connection
 process that was meant to listen there has started.
 """
 
-from barnabas.app.ports import PortReservation
+from barnabas.app.local_nodes import PortReservation
 
 HOST = "127.0.0.1"
 TRIES = 50

@@ -22,9 +22,9 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from barnabas.app.local_nodes import standalone_properties
 from barnabas.app.node_set import NodeSet
 from barnabas.app.secured import ADMIN, Security, open_secured
-from barnabas.app.standalone import standalone_properties
 from barnabas.base.errors import ConfigError
 from barnabas.base.event_loop import new_event_loop
 from barnabas.node.config.node_config import NodeConfig

@@ -1,19 +1,21 @@
 """The nodes of a cluster on this machine: ids, ports, directories, configuration, formatting.
 
-For `barnabas.Cluster`, in one process, and `barnabas dev --nodes`, a process per node. Every node
-has its own directory with `server.properties` and data, so that each can also be started alone. The
-first nodes are brokers and voters of a dynamic quorum (KIP-853); nodes that are added
-later are brokers. The voters know each other's addresses from the metadata log, so a directory
-that is used again keeps its ports.
+For `barnabas.Cluster` and the pytest fixture, in one process, and `barnabas dev`, with `--nodes` a
+process per node. Every node has its own directory with `server.properties` and data, so that each
+can also be started alone. A standalone node is a cluster by itself. Of several, the first nodes are
+brokers and voters of a dynamic quorum (KIP-853); nodes that are added later are brokers. The voters
+know each other's addresses from the metadata log, so a directory that is used again keeps its
+ports.
 """
 
 import os
 import re
+import socket
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from barnabas.app.secured import Secured
-from barnabas.app.standalone import CLIENT_LISTENER, CONTROLLER_LISTENER
 from barnabas.base.clock import Clock
 from barnabas.base.config.properties import format_properties, parse_properties
 from barnabas.base.disk import Disk
@@ -25,6 +27,7 @@ from barnabas.node.metadata.meta_properties import read_meta_properties
 from barnabas.node.metadata.storage_format import (
     FormatOptions,
     format_directories,
+    log_directories,
     random_cluster_id,
 )
 
@@ -33,6 +36,17 @@ REPLICAS_MAX = 3
 NODE_DIRECTORY = re.compile(r"node-([0-9]+)")
 FILE_NAME = "server.properties"
 SAFE_VALUE = re.compile(r"[!-~]*")
+NODE_ID = 1
+CLIENT_LISTENER = "PLAINTEXT"
+CONTROLLER_LISTENER = "CONTROLLER"
+SINGLE_REPLICA = {
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+"""Kafka's internal topics want three replicas; here is one node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,3 +253,119 @@ def format_nodes(
                 records=secured.acls(random) if secured is not None and is_new else (),
             )
             format_directories(disk, config, options, random=random, now_ms=clock.now_ms())
+
+
+def standalone_properties(
+    directory: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    controller_port: int = 0,
+    overrides: Mapping[str, str] | None = None,
+    secured: Secured | None = None,
+) -> dict[str, str]:
+    """server.properties of a node that is broker and only controller, data in `directory`.
+
+    Port 0 takes a free one. `overrides` win over everything.
+    """
+    shown_host = f"[{host}]" if ":" in host else host
+    listener = CLIENT_LISTENER if secured is None else secured.listener
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(NODE_ID),
+        "listeners": f"{listener}://{shown_host}:{port},"
+        f"{CONTROLLER_LISTENER}://127.0.0.1:{controller_port}",
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "controller.quorum.voters": f"{NODE_ID}@127.0.0.1:{controller_port}",
+        "log.dirs": os.path.join(os.path.abspath(directory), "data"),
+        "group.initial.rebalance.delay.ms": "0",
+        **SINGLE_REPLICA,
+        **(secured.node_properties(NODE_ID, CONTROLLER_LISTENER) if secured is not None else {}),
+        **(overrides or {}),
+    }
+
+
+def format_standalone(
+    disk: Disk,
+    config: NodeConfig,
+    *,
+    random: RandomSource,
+    clock: Clock,
+    secured: Secured | None = None,
+) -> list[str]:
+    """Format what is not formatted yet; returns the lines about it.
+
+    Raises FormatError, MetaPropertiesError and OSError.
+    """
+    for directory in log_directories(config):
+        properties = read_meta_properties(disk, directory)
+        if properties is not None and properties.cluster_id is not None:
+            cluster_id = properties.cluster_id
+            break
+    else:
+        cluster_id = random_cluster_id(random)
+    options = FormatOptions(
+        cluster_id=cluster_id,
+        ignore_formatted=True,
+        scram=secured.scram if secured is not None else (),
+        records=secured.acls(random) if secured is not None else (),
+    )
+    return format_directories(disk, config, options, random=random, now_ms=clock.now_ms())
+
+
+class PortReservation:
+    """Free ports that stay ours until `close`, for nodes of this and of other processes.
+
+    A socket that is bound and never listens keeps a port from everybody who does not ask for
+    SO_REUSEADDR, as nobody who takes any free port does, and from being chosen for outgoing
+    connections; connecting to it is refused. A node that listens there does ask. On systems
+    other than Linux the second bind would fail, so there the port is only free when chosen.
+    """
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._sockets: list[socket.socket] = []
+
+    def take(self, count: int) -> list[int]:
+        """`count` free ports. Raises OSError."""
+        taken = [self._bind(0) for _ in range(count)]
+        ports: list[int] = [bound.getsockname()[1] for bound in taken]
+        self._keep(taken)
+        return ports
+
+    def hold(self, port: int) -> None:
+        """Hold this port. Raises OSError where another holds it."""
+        self._keep([self._bind(port)])
+
+    def _bind(self, port: int) -> socket.socket:
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind((self._host, port))
+        except OSError:
+            bound.close()
+            raise
+        return bound
+
+    def _keep(self, taken: list[socket.socket]) -> None:
+        if sys.platform == "linux":
+            self._sockets += taken
+        else:
+            for bound in taken:
+                bound.close()
+
+    def close(self) -> None:
+        """Let go of all ports."""
+        for bound in self._sockets:
+            bound.close()
+        self._sockets.clear()
+
+
+def free_ports(count: int, host: str) -> list[int]:
+    """Ports that are free at this moment."""
+    reservation = PortReservation(host)
+    try:
+        return reservation.take(count)
+    finally:
+        reservation.close()

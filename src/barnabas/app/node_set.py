@@ -7,17 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from barnabas.app.local_nodes import (
+    NODE_ID,
     LocalNode,
+    PortReservation,
     format_nodes,
+    format_standalone,
     found_nodes,
     joining_node,
     new_nodes,
+    standalone_properties,
     write_properties,
 )
 from barnabas.app.node import Node
-from barnabas.app.ports import PortReservation
 from barnabas.app.secured import Secured
-from barnabas.app.standalone import NODE_ID, format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.local_disk import LocalDisk
 from barnabas.node.config.node_config import NodeConfig

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from barnabas.spark.progress import positions_of
 from barnabas.streams.errors import PipelineError
-from barnabas.streams.progress import Progress, QueryFigures, QueryProgress
+from barnabas.streams.running_query import Progress, QueryFigures, QueryProgress
 from barnabas.web.listening import CannotListenError, ListenAddress
 from barnabas.web.metrics import Families, metrics_text
 from barnabas.web.server import ServerThread

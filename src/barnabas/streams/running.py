@@ -17,8 +17,7 @@ from barnabas.streams.environment import Cluster, active_session, registry_of
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.metrics import PipelineMetrics, listen_address
 from barnabas.streams.outputs import sources_of
-from barnabas.streams.progress import Progress, QueryFigures
-from barnabas.streams.running_query import LOOK_SECONDS, RunningQuery
+from barnabas.streams.running_query import LOOK_SECONDS, Progress, QueryFigures, RunningQuery
 from barnabas.streams.sources import dead_letters
 
 if TYPE_CHECKING:

@@ -1,10 +1,14 @@
-"""One query of a pipeline: a topic that is written, over failures and restarts."""
+"""One query of a pipeline: a topic that is written, over failures and restarts; and its progress.
+
+Programs ask for the progress of a running pipeline, and its metrics show it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -20,7 +24,6 @@ from barnabas.spark.supervision import QueryState, Restarts, SupervisedStream, w
 from barnabas.streams.dead_letters import FailedRows
 from barnabas.streams.environment import Cluster, query_settings
 from barnabas.streams.errors import MalformedRecordError, PipelineError
-from barnabas.streams.progress import QueryFigures, QueryProgress
 from barnabas.streams.sinks import (
     AtLeastOnce,
     ExactlyOnce,
@@ -259,3 +262,45 @@ class RunningQuery:
         gate, self._gate = self._gate, None
         if gate is not None:
             gate.release()
+
+
+@dataclass(frozen=True)
+class QueryProgress:
+    """The progress of one query. Times are milliseconds; `batches` counts from its first start.
+
+    `rows`, `rows_per_second`, `dropped_late` and `batch_ms` are those of the last micro-batch.
+    `lag`: how many records it was behind its topics when the last micro-batch was planned.
+    `watermark`: ISO text, or None before the first record.
+    """
+
+    topic: str
+    state: str
+    batches: int = 0
+    rows: int = 0
+    rows_per_second: float = 0.0
+    lag: int = 0
+    watermark: str | None = None
+    state_rows: int = 0
+    state_bytes: int = 0
+    dropped_late: int = 0
+    batch_ms: int = 0
+    restarts: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class QueryFigures:
+    """A query's progress, and what Spark says of its last micro-batch."""
+
+    progress: QueryProgress
+    told: dict[str, Any] = field(default_factory=dict)
+    """Spark's progress; empty before the first micro-batch."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The progress of a pipeline: its queries, by the topic that they write."""
+
+    name: str
+    is_running: bool
+    queries: Mapping[str, QueryProgress] = field(default_factory=dict)

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from barnabas.app.local_nodes import format_standalone, standalone_properties
 from barnabas.app.node import Node
-from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.protocol.apis import ApiKey

@@ -12,14 +12,15 @@ import pytest
 
 from barnabas.app.local_nodes import (
     LocalNode,
+    PortReservation,
     format_nodes,
     found_nodes,
+    free_ports,
     joining_node,
     new_nodes,
     properties_text,
     write_properties,
 )
-from barnabas.app.ports import PortReservation, free_ports
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.properties import parse_properties
 from barnabas.base.local_disk import LocalDisk

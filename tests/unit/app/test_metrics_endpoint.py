@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.app.local_nodes import standalone_properties
 from barnabas.app.metrics.access import metrics_access
 from barnabas.app.metrics.collecting import Show
 from barnabas.app.metrics.endpoint import MetricsEndpoint, figure_text
-from barnabas.app.standalone import standalone_properties
 from barnabas.base.errors import ConfigError
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.security.quotas.client_quotas import Figure

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.app.local_nodes import standalone_properties
 from barnabas.app.node import Node
-from barnabas.app.standalone import standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.errors import ConfigError
 from barnabas.node.config.node_config import NodeConfig

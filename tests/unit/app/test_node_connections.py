@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from barnabas.app.listening import connection_limits
+from barnabas.app.local_nodes import format_standalone, standalone_properties
 from barnabas.app.node import Node
-from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.network import SYSTEM_OPTIONS, SocketOptions
 from barnabas.node.config.node_config import NodeConfig

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from barnabas.app.broker_role import BrokerRole
+from barnabas.app.local_nodes import format_standalone, standalone_properties
 from barnabas.app.node import Node
-from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.disk import DirectoryInUseError
 from barnabas.base.local_disk import LocalDisk

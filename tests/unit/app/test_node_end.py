@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from barnabas.app.local_nodes import format_standalone, standalone_properties
 from barnabas.app.node import Node
-from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.protocol.errors import ErrorCode

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from barnabas.app.local_nodes import standalone_properties
 from barnabas.app.node import Node
-from barnabas.app.standalone import standalone_properties
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.storage_format import FormatOptions, format_directories

@@ -11,8 +11,8 @@ import pytest
 
 from barnabas.app import broker_role
 from barnabas.app.listening import CannotListenError
+from barnabas.app.local_nodes import format_standalone, standalone_properties
 from barnabas.app.node import Node
-from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.disk import DirectoryInUseError
 from barnabas.base.local_disk import LocalDisk

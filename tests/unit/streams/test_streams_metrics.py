@@ -15,7 +15,7 @@ from barnabas.streams.metrics import (
     listen_address,
     not_ready,
 )
-from barnabas.streams.progress import Progress, QueryFigures, QueryProgress
+from barnabas.streams.running_query import Progress, QueryFigures, QueryProgress
 from barnabas.web.listening import ListenAddress
 from barnabas.web.metrics import metrics_text
 from support.patience import PATIENCE_S

@@ -11,7 +11,7 @@ import h2.events
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from barnabas.web import accepting
+from barnabas.web import server
 from barnabas.web.crowd import Crowd
 from barnabas.web.frame_budget import (
     IDLE_FRAMES_MAX,
@@ -40,16 +40,16 @@ async def test_an_answer_does_not_wait_for_the_client_to_acknowledge_the_one_bef
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[tuple[int, int, int]] = []
-    really = accepting.socket.socket.setsockopt
+    really = server.socket.socket.setsockopt
 
     def setsockopt(own: object, *given: int) -> None:
         asked.append(given)  # type: ignore[arg-type]
         really(own, *given)  # type: ignore[call-overload]
 
     async with serving(HTTP2, Crowd()) as port:
-        monkeypatch.setattr(accepting.socket.socket, "setsockopt", setsockopt)
+        monkeypatch.setattr(server.socket.socket, "setsockopt", setsockopt)
         assert await is_served(port)
-    wanted = (accepting.socket.IPPROTO_TCP, accepting.socket.TCP_NODELAY, 1)
+    wanted = (server.socket.IPPROTO_TCP, server.socket.TCP_NODELAY, 1)
     assert asked.count(wanted) == 2  # once by the client, once by the server
 
 

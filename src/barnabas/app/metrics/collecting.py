@@ -13,7 +13,6 @@ from barnabas import __version__
 from barnabas.app.metrics.catalog import FAMILIES
 from barnabas.app.metrics.client_figures import pushed_metrics
 from barnabas.app.metrics.group_figures import GroupFigures, RecordTimes, RemoteEnds
-from barnabas.app.metrics.loop_watch import LoopWatch
 from barnabas.app.metrics.partition_figures import (
     ClusterTotals,
     PartitionColumns,
@@ -24,7 +23,14 @@ from barnabas.app.metrics.partition_figures import (
 from barnabas.node.loop.histogram import Histogram, quantiles
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.replay import ImageDelta
-from barnabas.node.net.request_times import FETCH_KEY, FOLLOWER_FETCH_KEY, ApiTimes, RequestTimes
+from barnabas.node.net.request_times import (
+    FETCH_KEY,
+    FOLLOWER_FETCH_KEY,
+    TICK_MS,
+    WINDOW_TICKS,
+    ApiTimes,
+    RequestTimes,
+)
 from barnabas.node.replication.traffic import TopicTraffic
 from barnabas.node.security.quotas.client_quotas import Figure
 from barnabas.protocol.apis import APIS, ApiKey
@@ -78,6 +84,8 @@ TIMES: Final = {
 
 Show = Callable[[Exposition], None]
 """Adds figures to the text; a thread may do it."""
+TICKS_PER_LOOK: Final = 50
+"""Of how busy it is: once a second."""
 
 
 class NodeFigures:
@@ -440,3 +448,47 @@ def request_name(key: int) -> str:
 
 def _counts(traffic: TopicTraffic) -> dict[str, int]:
     return {name: getattr(traffic, field) for name, field in TRAFFIC.items()}
+
+
+class LoopWatch:
+    """From `start` to `close`, on the running event loop."""
+
+    def __init__(self, on_tick: Callable[[], None] | None = None) -> None:
+        """`on_tick` is called every TICK_MS."""
+        self._on_tick = on_tick
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        self._ticks = 0
+        self._looked: tuple[float, float] = (0.0, 0.0)
+        self.lag = Histogram()
+        """In microseconds: the time by which a timer was late."""
+        self.idle_share = 1.0
+        """Of the last second, the share in which the loop's thread did nothing."""
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._looked = (time.perf_counter(), time.thread_time())
+        self._arm(asyncio.get_running_loop())
+
+    def close(self) -> None:
+        """Watch no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._due = loop.time() + TICK_MS / 1000
+        self._timer = loop.call_at(self._due, self._tick, loop)
+
+    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.lag.add(int((loop.time() - self._due) * 1_000_000))
+        self._ticks += 1
+        if self._ticks % TICKS_PER_LOOK == 0:
+            before, busy_before = self._looked
+            now, busy = self._looked = (time.perf_counter(), time.thread_time())
+            self.idle_share = max(0.0, 1 - (busy - busy_before) / max(now - before, 1e-9))
+        if self._ticks % WINDOW_TICKS == 0:
+            self.lag.turn()
+        if self._on_tick is not None:
+            self._on_tick()
+        self._arm(loop)

@@ -4,8 +4,7 @@ import os
 import socket
 from dataclasses import dataclass
 
-from barnabas.app.local_nodes import properties_text
-from barnabas.app.ports import free_ports
+from barnabas.app.local_nodes import free_ports, properties_text
 from barnabas.base.addresses import is_loopback
 from barnabas.base.errors import ConfigError
 from barnabas.base.private_files import write_private

@@ -195,9 +195,9 @@ def _has_nodes(directory: str) -> bool:
 
 def _run_one(wishes: DevWishes) -> int:
     from barnabas.app.listening import CannotListenError
+    from barnabas.app.local_nodes import NODE_ID, format_standalone, standalone_properties
     from barnabas.app.node import Node
     from barnabas.app.runner import StartError, advertised_listeners, run_node
-    from barnabas.app.standalone import NODE_ID, format_standalone, standalone_properties
     from barnabas.base import telemetry
     from barnabas.base.clock import SystemClock
     from barnabas.base.local_disk import LocalDisk

@@ -16,15 +16,15 @@ from typing import Any
 import click
 
 from barnabas.app.local_nodes import (
+    CONTROLLER_LISTENER,
     LocalNode,
+    PortReservation,
     format_nodes,
     found_nodes,
     new_nodes,
     write_properties,
 )
-from barnabas.app.ports import PortReservation
 from barnabas.app.secured import Secured
-from barnabas.app.standalone import CONTROLLER_LISTENER
 from barnabas.base.clock import SystemClock
 from barnabas.base.ending import on_stop_signals
 from barnabas.base.local_disk import LocalDisk

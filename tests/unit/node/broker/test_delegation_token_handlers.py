@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.app.standalone import standalone_properties
+from barnabas.app.local_nodes import standalone_properties
 from barnabas.node.broker.apis.tokens import (
     handle_create_delegation_token,
     handle_describe_delegation_token,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.app.standalone import standalone_properties
+from barnabas.app.local_nodes import standalone_properties
 from barnabas.base.tls.contexts import configured_client
 from barnabas.node.broker.schemas.http_registry import HttpRegistry
 from barnabas.node.broker.schemas.known_schemas import REGISTRY_KEYS

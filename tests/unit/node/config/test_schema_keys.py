@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.app.standalone import standalone_properties
+from barnabas.app.local_nodes import standalone_properties
 from barnabas.base.errors import ConfigError
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.topic import validate_topic_overrides

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.app.standalone import standalone_properties
+from barnabas.app.local_nodes import standalone_properties
 from barnabas.base.ids import Uuid
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.broker_peers import BrokerPeers, UnknownBrokerError

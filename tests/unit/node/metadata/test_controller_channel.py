@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.app.standalone import format_standalone, standalone_properties
+from barnabas.app.local_nodes import format_standalone, standalone_properties
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.asker import OWN, Asker
 from barnabas.node.metadata.controller_channel import (

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from barnabas.app.listening import connection_limits
-from barnabas.app.standalone import standalone_properties
+from barnabas.app.local_nodes import standalone_properties
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.dynamic_config import DynamicConfig
 from barnabas.node.metadata.effective_config import EffectiveConfig

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from barnabas.app.standalone import standalone_properties
+from barnabas.app.local_nodes import standalone_properties
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.bootstrap import write_bootstrap
 from barnabas.node.metadata.image import MetadataImage

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.app.standalone import standalone_properties
+from barnabas.app.local_nodes import standalone_properties
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.node.config.definitions import MOVE_RATE_KEY
 from barnabas.node.config.node_config import NodeConfig

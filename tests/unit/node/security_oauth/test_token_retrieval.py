@@ -15,7 +15,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from barnabas.app.standalone import standalone_properties
+from barnabas.app.local_nodes import standalone_properties
 from barnabas.base.errors import ConfigError
 from barnabas.base.oauth.bearer import take_apart
 from barnabas.base.oauth.fetch import FetchError, FetchSettings
