@@ -448,7 +448,7 @@ class History:
         return self._table
 
     def _drop(self, branch: str) -> None:
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # Py4J has none
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         try:
