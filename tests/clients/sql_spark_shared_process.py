@@ -1,7 +1,7 @@
 """A process that runs queries in one stream of Spark's until it is killed.
 
 It answers each line of its input with what it has read so far, and what has failed.
-Arguments: the brokers, the state's directory, and the files of the queries' plans.
+Arguments: the brokers, the state's directory, the guarantee, and the files of the queries' plans.
 """
 
 import json
@@ -17,15 +17,18 @@ from barnabas.sql.spark.options import SparkQueryOptions
 
 
 def main() -> None:
-    servers, directory, *paths = sys.argv[1:]
+    servers, directory, guarantee, *paths = sys.argv[1:]
     spark = start_session(SessionOptions(small_batches=True))
     options = SparkQueryOptions(servers, directory, is_shared=True, emits_every_change=True)
     runner = SparkQueryRunner(options, lambda: spark)
-    reset = {"ksql.streams.auto.offset.reset": "earliest"}
+    settings = {
+        "ksql.streams.auto.offset.reset": "earliest",
+        "ksql.streams.processing.guarantee": guarantee,
+    }
     hosts = []
     for path in paths:
         plan = decode_plan(Path(path).read_text(encoding="utf-8"))
-        made = runner.start(PersistentQuery(plan, "", "group", reset))
+        made = runner.start(PersistentQuery(plan, "", "group", settings))
         assert isinstance(made, SharedHosted), "it shares the stream"
         hosts.append(made)
     for _ in sys.stdin:

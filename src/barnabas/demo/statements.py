@@ -33,6 +33,7 @@ PROPERTIES: Final = {
     "ksql.streams.auto.offset.reset": "earliest",
     "barnabas.sql.pipelines": "barnabas.demo.spark.pipeline",
     # Some hundred events a second, on two cores that do everything else too.
+    "ksql.runtime.feature.shared.enabled": "true",
     "barnabas.sql.spark.tasks": "1",
     "barnabas.sql.spark.trigger.ms": "1000",
     # Spark's workers may start too late where there is much to do, and the demo waits two minutes.

@@ -93,6 +93,12 @@ class Committer:
         last = self._journal.last
         return last.batch if last is not None and last.transactions else None
 
+    @property
+    def decided_batch(self) -> int:
+        """The last batch that was decided about, -1 before the first."""
+        last = self._journal.last
+        return -1 if last is None else last.batch
+
     def take_over(self) -> Decision | None:
         """Fence earlier committers, and return the last decision.
 
@@ -100,6 +106,18 @@ class Committer:
         """
         self._take_over()
         return self._journal.last
+
+    def settle(self) -> tuple[Prepared, ...]:
+        """Commit what was decided last, and abort all else that tasks have left open.
+
+        Returns the decided transactions that brokers had aborted before: what those wrote is lost.
+        Only after `take_over`. Raises CoordinatorError.
+        """
+        last = self._journal.last
+        decided = () if last is None else last.transactions
+        gone = self._commit(decided)
+        self.sweep()
+        return tuple(one for one in decided if one.transactional_id in gone)
 
     def drop(self, prepared: Sequence[Prepared]) -> None:
         """Abort what tasks have prepared and nobody will decide about. Raises CoordinatorError."""

@@ -16,7 +16,7 @@ from barnabas.sql.spark.checkpoint import CheckpointError, delete_checkpoint
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Notes
 from barnabas.sql.spark.placement import place_plan
-from barnabas.sql.spark.shared_members import Participant, why_records_move
+from barnabas.sql.spark.shared_members import Participant, placing, why_records_move
 from barnabas.sql.spark.shared_stream import SharedStream
 from barnabas.sql.spark.shared_worker import member_parcel
 
@@ -148,12 +148,7 @@ class SharedHosted:
     def _placed(self) -> Participant:
         """Raises CheckpointError, MissingTopicError, KafkaException."""
         query_id, options = self._asked.query_id, self._options
-        if options.guarantee is not Guarantee.AT_LEAST_ONCE:
-            raise CheckpointError(
-                f"Query {query_id} shares micro-batches, as it began with at_least_once. For "
-                "exactly_once_v2 terminate it, and create it again"
-            )
-        placed = place_plan(self._asked.plan, options, None)
+        placed = place_plan(self._asked.plan, placing(options), options.tasks_max)
         hosted = placed.hosted
         reason = why_records_move(hosted)
         if reason:
@@ -161,8 +156,11 @@ class SharedHosted:
                 f"Query {query_id} shares micro-batches, and cannot any more: {reason}. Terminate "
                 "it, and create it again"
             )
+        is_exactly_once = options.guarantee is Guarantee.EXACTLY_ONCE
         first_offsets = self._stream.first_offsets(
-            placed.counts, from_start=options.auto_offset_reset == "earliest"
+            placed.counts,
+            from_start=options.auto_offset_reset == "earliest",
+            is_exactly_once=is_exactly_once,
         )
         return Participant(
             query_id,
@@ -176,4 +174,5 @@ class SharedHosted:
             hosted.hosting.state_name,
             first_offsets,
             self._stream.topic_ids(placed.counts),
+            is_exactly_once,
         )

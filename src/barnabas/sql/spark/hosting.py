@@ -55,3 +55,16 @@ class RangeReading:
     bootstrap_servers: str
     clients: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
     is_committed_only: bool = False
+
+
+@dataclass(frozen=True)
+class SharedResults:
+    """How the queries of a shared stream write exactly once, in transactions of one sink.
+
+    `sink`: its name among all of the cluster. `service_id`: begins the names of queries.
+    `marks_all`: as of `ExactlyOnce`.
+    """
+
+    sink: str
+    service_id: str = ""
+    marks_all: bool = False

@@ -15,6 +15,7 @@ come from one place, as bytes.
 In a shared stream also:
 
     Member   the query that the other parcels of the row's label are for
+    Turn     how the label's results are written, if not at least once
     Left     the label's state is to be deleted
     Report   what became of a member's part of the micro-batch
 """
@@ -178,6 +179,17 @@ class Member:
 
 
 @dataclass(slots=True)
+class Turn:
+    """The micro-batch that a label's results are committed with, exactly once.
+
+    `is_repeated`: they are committed, and only the state lacks the records.
+    """
+
+    number: int
+    is_repeated: bool
+
+
+@dataclass(slots=True)
 class Left:
     """The state of a label, whose query is gone, is to be deleted."""
 
@@ -189,13 +201,15 @@ class Report:
     label: int
     notes: Notes
     failure: str | None
+    written: tuple[Written, ...] = ()
 
 
 Incoming = Raw | Records | Columns
 """The input of operators."""
-Parcel = Incoming | Range | Results | Notes | Written | Member | Left | Report
+Parcel = Incoming | Range | Results | Notes | Written | Member | Turn | Left | Report
 
 _RAW, _RECORDS, _RESULTS, _NOTES, _WRITTEN, _COLUMNS, _RANGE, _MEMBER, _LEFT, _REPORT = range(10)
+_TURN: Final = 10
 
 
 def encode_parcel(parcel: Parcel) -> bytes:
@@ -221,10 +235,13 @@ def encode_parcel(parcel: Parcel) -> bytes:
         return pack((_WRITTEN, of.was_retried, *identity, one.records, one.checksum))
     if isinstance(of, Member):
         return pack((_MEMBER, of.hosting))
+    if isinstance(of, Turn):
+        return pack((_TURN, of.number, of.is_repeated))
     if isinstance(of, Left):
         return pack((_LEFT,))
     if isinstance(of, Report):
-        return pack((_REPORT, of.label, encode_parcel(of.notes), of.failure))
+        written = [encode_parcel(one) for one in of.written]
+        return pack((_REPORT, of.label, encode_parcel(of.notes), of.failure, written))
     counts = (of.read, of.count, of.notes, of.calls, of.seconds, of.written)
     return pack((_NOTES, *counts, of.by_columns, of.latest_ms))
 
@@ -248,13 +265,16 @@ def decode_parcel(data: bytes) -> Parcel:
         return Written(Prepared(*rest[1:]), rest[0])
     if kind == _MEMBER:
         return Member(*rest)
+    if kind == _TURN:
+        return Turn(*rest)
     if kind == _LEFT:
         return Left()
     if kind == _REPORT:
-        label, counted, failure = rest
+        label, counted, failure, transactions = rest
         notes = decode_parcel(counted)
         assert isinstance(notes, Notes)
-        return Report(label, notes, failure)
+        written = [one for data in transactions if isinstance(one := decode_parcel(data), Written)]
+        return Report(label, notes, failure, tuple(written))
     if rest[-1] is not None:
         rest[-1] = [tuple(map(tuple, headers)) for headers in rest[-1]]
     if kind == _RESULTS:

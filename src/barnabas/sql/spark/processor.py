@@ -13,7 +13,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from barnabas.spark.archives import keep_archives
-from barnabas.sql.spark.hosting import Hosting, RangeReading
+from barnabas.sql.spark.hosting import Hosting, RangeReading, SharedResults
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # comes without types
@@ -64,9 +64,10 @@ class SharedProcessor(_Processor):
     `common`: what its queries have in common, secrets among it.
     """
 
-    def __init__(self, common: Hosting, reading: RangeReading) -> None:
+    def __init__(self, common: Hosting, reading: RangeReading, results: SharedResults) -> None:
         self._common = common
         self._reading = reading
+        self._results = results
 
     def handleInputRows(  # noqa: N802  Spark's name
         self,
@@ -76,4 +77,5 @@ class SharedProcessor(_Processor):
     ) -> Iterator[pd.DataFrame]:
         from barnabas.sql.spark.shared_worker import run_member
 
-        yield run_member(self._common, self._reading, self._state, int(key[0]), rows)
+        stream = self._common, self._reading, self._results
+        yield run_member(*stream, self._state, int(key[0]), rows)

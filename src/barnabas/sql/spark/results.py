@@ -252,10 +252,11 @@ class ResultSink:
                 elif isinstance(parcel, Written):
                     written.append(parcel)
         except BaseException:
-            self._abort(batch_id)
+            if self._committer is not None:
+                abort_results(self._committer, batch_id)
             raise
         if self._committer is not None:
-            self._commit(self._committer, batch_id, written)
+            commit_results(self._committer, batch_id, written)
         with self._lock:
             figures = self._figures
             figures.batches += 1
@@ -272,22 +273,24 @@ class ResultSink:
         if notes.count:
             self._on_notes(notes.notes, notes.count)
 
-    def _commit(self, committer: Committer, batch_id: int, written: Sequence[Written]) -> None:
-        prepared = [one.prepared for one in written]
-        was_retried = any(one.was_retried for one in written)
-        try:
-            committer.commit(batch_id, prepared, was_retried=was_retried)
-        except (NotPreparedError, CheckpointBehindError):
-            # Nobody has decided about them, and nobody will.
-            with _left_open_on_failure():
-                committer.drop(prepared)
-            raise
 
-    def _abort(self, batch_id: int) -> None:
-        """End what tasks of a failed micro-batch have left open: it holds up readers."""
-        if self._committer is not None:
-            with _left_open_on_failure():
-                self._committer.abort(batch_id, ())
+def commit_results(committer: Committer, number: int, written: Sequence[Written]) -> None:
+    """Commit what tasks have written in a micro-batch. Raises as `Committer.commit` does."""
+    prepared = [one.prepared for one in written]
+    was_retried = any(one.was_retried for one in written)
+    try:
+        committer.commit(number, prepared, was_retried=was_retried)
+    except (NotPreparedError, CheckpointBehindError):
+        # Nobody has decided about them, and nobody will.
+        with _left_open_on_failure():
+            committer.drop(prepared)
+        raise
+
+
+def abort_results(committer: Committer, number: int) -> None:
+    """End what tasks of a failed micro-batch have left open: it holds up readers."""
+    with _left_open_on_failure():
+        committer.abort(number, ())
 
 
 @contextmanager

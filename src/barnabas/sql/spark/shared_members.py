@@ -14,8 +14,8 @@ from barnabas.kafka.admin import Listed
 from barnabas.spark.pushed_rows import PushedRow, why_no_pushed_rows
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.spark.hosted import HostedPlan
-from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
-from barnabas.sql.spark.parcels import Notes, Range, encode_parcel
+from barnabas.sql.spark.options import SparkQueryOptions
+from barnabas.sql.spark.parcels import Notes, Range, Turn, encode_parcel
 from barnabas.sql.spark.placement import partition_counts
 from barnabas.sql.spark.reading import why_spark_reads
 from barnabas.sql.spark.shared_ledger import Offsets, Share
@@ -58,6 +58,7 @@ class Participant:
     first_offsets: Offsets
     """The offsets at which it begins if it is new."""
     topic_ids: Mapping[str, str]
+    is_exactly_once: bool = False
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
     """The ends of its topics' partitions, as last heard of."""
 
@@ -70,9 +71,7 @@ def why_alone(
     """Return why a new query cannot share a stream; empty if it can."""
     if not options.is_shared:
         return "ksql.runtime.feature.shared.enabled is not set"
-    if options.guarantee is not Guarantee.AT_LEAST_ONCE:
-        return "its guarantee is exactly once"
-    if options.tasks_max is not None or options.partitions is not None:
+    if options.tasks_max not in (None, 1) or options.partitions is not None:
         return "the number of its tasks is set"
     reason = why_spark_reads(options, spark)
     if reason:
@@ -86,10 +85,15 @@ def why_alone(
     except KafkaException as error:
         return f"its topics are not known: {error.args[0].str()}"
     partitions = {counts.get(topic, 1) for topic in draft.topology.topics.values()}
-    hosting = replace(
-        draft.hosting, partitions=max(partitions), is_copartitioned=len(partitions) == 1
-    )
+    count = placing(options).partitions or max(partitions)
+    hosting = replace(draft.hosting, partitions=count, is_copartitioned=len(partitions) == 1)
     return why_records_move(draft.spread(hosting))
+
+
+def placing(options: SparkQueryOptions) -> SparkQueryOptions:
+    """How a query of a shared stream is placed: if one task does all, in one partition, so that no
+    records move."""
+    return replace(options, partitions=1) if options.tasks_max == 1 else options
 
 
 def why_records_move(hosted: HostedPlan) -> str:
@@ -107,11 +111,21 @@ def why_records_move(hosted: HostedPlan) -> str:
 
 
 def ranges_of(participant: Participant, share: Share, ends: Listed) -> Iterator[Range]:
-    """The offsets that a query has not read, no more than one micro-batch may have."""
+    """The offsets that a query has not read, no more than one micro-batch may have.
+
+    A partition of its state that has to read some once more gets these, and all of them.
+    """
+    again = {number: share.repeats(number) for number in share.repeating}
     for (stage, place), topic in sorted(participant.places.items()):
         offsets = share.offsets[topic]
         behind: dict[int, tuple[int, int]] = {}
         for partition, first in sorted(offsets.items()):
+            repeats = again.get(partition % participant.partitions)
+            if repeats is not None:
+                if (topic, partition) in repeats and repeats.keys() <= ends.keys():
+                    of = repeats[topic, partition]
+                    yield Range(stage, place, topic, partition, *of)
+                continue
             end = ends.get((topic, partition), first)
             if first < end:
                 behind[partition] = first, end
@@ -126,16 +140,21 @@ def has_begun_alone(query_id: str, options: SparkQueryOptions) -> bool:
 
 
 def rows_of(
-    participant: Participant, share: Share, ranges: Sequence[Range], tasks: int
+    participant: Participant, share: Share, ranges: Sequence[Range], tasks: int, number: int
 ) -> list[PushedRow]:
-    """The rows of a query's ranges, by label."""
+    """The rows of a query's ranges, by label. `number`: of the micro-batch."""
+    repeating = share.repeating
     labels = member_labels(share.number, participant.partitions, tasks)
     rows: list[PushedRow] = []
     told: set[int] = set()
     for one in ranges:
-        label = labels[one.partition % participant.partitions]
+        state_partition = one.partition % participant.partitions
+        label = labels[state_partition]
         if label not in told:
             told.add(label)
             rows.append((label, participant.parcel))
+            is_repeated = state_partition in repeating
+            if participant.is_exactly_once or is_repeated:
+                rows.append((label, encode_parcel(Turn(number, is_repeated))))
         rows.append((label, encode_parcel(one)))
     return rows

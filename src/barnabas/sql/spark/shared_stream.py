@@ -6,6 +6,10 @@ thread asks for the ends of all topics, and gives each query the offsets that it
     ends of topics ─▶ ledger ─▶ ranges of offsets ─▶ shuffle by label ─▶ operator ─▶ reports
                                                                          (reads, runs, writes)
 
+Exactly once, the operator leaves transactions open, and one decision commits those of all queries
+when all reports of a micro-batch are there (`shared_commits`). If Spark has not committed a
+micro-batch whose results were decided, its ranges are read once more, only for the state.
+
 A label is of a partition of one query. Its worker fetches the records, runs all stages and writes
 the results; Spark keeps the state by label. So queries come and go between two micro-batches, while
 the stream runs. One that fails is left out from then on, and reads on from where it was when it is
@@ -36,13 +40,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from barnabas.base.backoff import doubled
 from barnabas.kafka.admin import Admin, Listed
 from barnabas.spark.interruption import interruptible
-from barnabas.spark.pushed_rows import (
-    PushedRow,
-    PushedRows,
-    batch_number,
-    committed_number,
-    planned_number,
-)
+from barnabas.spark.pushed_rows import PushedRow, PushedRows, batch_number
 from barnabas.spark.session import cores_of
 from barnabas.spark.small_batches import collect_binary
 from barnabas.spark.supervision import QueryState, SupervisedStream
@@ -50,12 +48,10 @@ from barnabas.sql.spark.checkpoint import CheckpointError
 from barnabas.sql.spark.hosting import Hosting, RangeReading
 from barnabas.sql.spark.options import SparkQueryOptions
 from barnabas.sql.spark.parcels import Left, Report, decode_parcel, encode_parcel
-from barnabas.sql.spark.placement import (
-    AddedPartitionsError,
-    MissingTopicError,
-)
+from barnabas.sql.spark.placement import AddedPartitionsError, MissingTopicError
 from barnabas.sql.spark.processor import SharedProcessor
 from barnabas.sql.spark.query import configure_session
+from barnabas.sql.spark.shared_commits import SharedCommits
 from barnabas.sql.spark.shared_ledger import Ledger, Offsets, known_queries
 from barnabas.sql.spark.shared_members import Participant, ranges_of, rows_of
 from barnabas.sql.spark.topology import member_labels, member_of
@@ -72,7 +68,6 @@ _REFUSALS: Final = (
     KafkaError._UNKNOWN_TOPIC,
 )
 """They are of one topic, and its queries fail of them."""
-_ISOLATION: Final = IsolationLevel.READ_UNCOMMITTED
 _ENDS_SECONDS: Final = 3.0
 """For the ends of all partitions."""
 _SILENT_SECONDS: Final = 1.0
@@ -106,7 +101,8 @@ class SharedStream:
         self._options = options
         self._session = session
         self.checkpoint = os.path.join(options.checkpoints, DIRECTORY)
-        self.life = SupervisedStream(_NAME, self._begin)
+        self._commits = SharedCommits(options, self.checkpoint)
+        self.life = SupervisedStream(_NAME, self._begin, self._commits.close)
         self._source: PushedRows | None = None
         self._ledger: Ledger | None = None
         self._participants: dict[str, Participant] = {}
@@ -142,7 +138,8 @@ class SharedStream:
     def join(self, participant: Participant) -> None:
         """Have a query take part from the next micro-batch on, from where it was.
 
-        Raises CheckpointError, OSError, and what the start of a stream raises.
+        Raises CheckpointError, OSError, KafkaException, CoordinatorError, and what the start of a
+        stream raises.
         """
         self._ask(lambda: self._join(participant))
 
@@ -177,11 +174,14 @@ class SharedStream:
         """Where a query reads on, by topic and partition; empty if it never took part."""
         return self._reached.get(query_id, {})
 
-    def first_offsets(self, counts: Mapping[str, int], *, from_start: bool) -> Offsets:
+    def first_offsets(
+        self, counts: Mapping[str, int], *, from_start: bool, is_exactly_once: bool
+    ) -> Offsets:
         """The offsets at which a new query begins. Raises KafkaException."""
         spec = OffsetSpec.earliest() if from_start else OffsetSpec.latest()
         found: Offsets = {topic: {} for topic in counts}
-        listed = self._admin.offsets(_places(counts, spec), isolation=_ISOLATION)
+        isolation = _isolation(is_exactly_once)
+        listed = self._admin.offsets(_places(counts, spec), isolation=isolation)
         for (topic, partition), offset in listed.items():
             found[topic][partition] = offset
         return found
@@ -233,8 +233,14 @@ class SharedStream:
         self._start()
         assert self._ledger is not None
         query_id = participant.query_id
+        if participant.is_exactly_once:
+            self._commits.begin(self._ledger)
         self._ledger.join(
-            query_id, participant.state_name, participant.partitions, participant.first_offsets
+            query_id,
+            participant.state_name,
+            participant.partitions,
+            participant.first_offsets,
+            is_exactly_once=participant.is_exactly_once,
         )
         self._ledger.extend(query_id, participant.counts)
         self._identify(query_id, participant.topic_ids)
@@ -271,7 +277,8 @@ class SharedStream:
     def _begin(self) -> StreamingQuery:
         spark = self._session().newSession()
         cores = cores_of(str(spark.sparkContext.master))
-        ledger = self._open_ledger(cores or spark.sparkContext.defaultParallelism)
+        tasks = self._options.tasks_max or cores or spark.sparkContext.defaultParallelism
+        ledger = self._open_ledger(tasks)
         self._ledger = ledger
         self._publish()
         configure_session(spark, ledger.tasks)
@@ -286,9 +293,10 @@ class SharedStream:
             clients=clients,
         )
         reading = RangeReading(options.bootstrap_servers, clients)
+        processor = SharedProcessor(common, reading, self._commits.of_workers(ledger))
         return (
             source.frame.groupBy("label")
-            .transformWithStateInPandas(SharedProcessor(common, reading), SCHEMA, "Append", "None")
+            .transformWithStateInPandas(processor, SCHEMA, "Append", "None")
             .writeStream.queryName(_NAME)
             .foreachBatch(interruptible(self._write))
             .outputMode("append")
@@ -300,45 +308,52 @@ class SharedStream:
     def _open_ledger(self, tasks: int) -> Ledger:
         if self._lock is None:
             self._lock = _locked(self.checkpoint)
-        committed = committed_number(self.checkpoint)
-        return Ledger.open(self.checkpoint, committed, planned_number(self.checkpoint), tasks)
+        return self._commits.open_ledger(tasks)
 
     def _write(self, rows: DataFrame, batch_id: int) -> None:
+        number = batch_number(self.checkpoint, batch_id)
         reports: list[Report] = []
-        for data in collect_binary(rows, PARCEL_COLUMN):
-            report = decode_parcel(data)
-            assert isinstance(report, Report)
-            reports.append(report)
+        try:
+            for data in collect_binary(rows, PARCEL_COLUMN):
+                report = decode_parcel(data)
+                assert isinstance(report, Report)
+                reports.append(report)
+        except BaseException:
+            self._commits.abort(number)
+            raise
         batch = self._batch
         # One that Spark had planned before its start has no rows.
-        if batch is None or batch_number(self.checkpoint, batch_id) != batch.number:
+        if batch is None or number != batch.number:
             return
         self._take(batch, batch_id, reports)
         self._publish()
         batch.done.set()
 
     def _take(self, batch: _Batch, batch_id: int, reports: Sequence[Report]) -> None:
-        """Hand out the reports; what failed is read again."""
+        """Commit the results, and hand out the reports; what failed is read again."""
         assert self._ledger is not None
         back: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
         failures: dict[str, str] = {}
         for report in reports:
+            if report.failure is None:
+                continue
             number, label_partition = member_of(report.label)
-            participant = batch.share_numbers[number]
+            query_id = batch.share_numbers[number].query_id
+            failures.setdefault(query_id, report.failure)
+            for (of, topic, partition), offset in batch.began[query_id].items():
+                if of == label_partition:
+                    back[query_id][topic, partition] = offset
+        if back:
+            # Before the decision, which is about what the ledger says.
+            self._ledger.take_back(back)
+        self._commits.commit(batch.number, [one for of in reports for one in of.written])
+        for report in reports:
+            participant = batch.share_numbers[member_of(report.label)[0]]
             if report.failure is None:
                 try:
                     participant.reader.took(batch_id, report.notes)
                 except Exception:  # noqa: BLE001  the micro-batch is done all the same
                     _log.exception("the notes of %s are lost", participant.query_id)
-                continue
-            query_id = participant.query_id
-            failures.setdefault(query_id, report.failure)
-            for (of, topic, partition), offset in batch.began[query_id].items():
-                if of == label_partition:
-                    back[query_id][topic, partition] = offset
-        if not back:
-            return
-        self._ledger.take_back(back)
         for query_id, text in failures.items():
             self._fail(query_id, SharedQueryError(text))
 
@@ -410,22 +425,21 @@ class SharedStream:
         ledger = self._ledger
         assert ledger is not None
         self._look_at_partitions()
-        topics: dict[str, int] = {}
-        for participant in self._participants.values():
-            for topic, count in participant.counts.items():
-                topics[topic] = max(count, topics.get(topic, 0))
-        ends = self._ends(topics)
+        all_ends = {
+            is_exactly_once: self._ends(is_exactly_once) for is_exactly_once in (False, True)
+        }
         self._is_waiting = False
         rows: list[PushedRow] = []
         reached: dict[str, dict[tuple[str, int], int]] = {}
         began: dict[str, dict[tuple[int, str, int], int]] = {}
         for participant in self._participants.values():
             share = ledger.shares[participant.query_id]
+            ends = all_ends[participant.is_exactly_once]
             self._note_ends(participant, ends)
             ranges = list(ranges_of(participant, share, ends))
             if not ranges:
                 continue
-            rows += rows_of(participant, share, ranges, ledger.tasks)
+            rows += rows_of(participant, share, ranges, ledger.tasks, ledger.number + 1)
             read = reached.setdefault(participant.query_id, {})
             starts = began.setdefault(participant.query_id, {})
             for one in ranges:
@@ -459,11 +473,17 @@ class SharedStream:
 
     # --- topics ------------------------------------------------------------------------------
 
-    def _ends(self, counts: Mapping[str, int]) -> Listed:
-        """The ends of partitions whose leaders answer; the others are asked again later.
+    def _ends(self, is_exactly_once: bool) -> Listed:
+        """The ends of partitions whose leaders answer, for queries of one guarantee; the others are
+        asked again later.
 
         Queries of a topic that is gone, or refused, fail. Raises KafkaException.
         """
+        counts: dict[str, int] = {}
+        for participant in self._participants.values():
+            if participant.is_exactly_once is is_exactly_once:
+                for topic, count in participant.counts.items():
+                    counts[topic] = max(count, counts.get(topic, 0))
         now_s = time.monotonic()
         asked = {
             place: spec
@@ -472,7 +492,7 @@ class SharedStream:
         }
         if not asked:
             return {}
-        found, errors = self._admin.known_offsets(asked, _ENDS_SECONDS, _ISOLATION)
+        found, errors = self._admin.known_offsets(asked, _ENDS_SECONDS, _isolation(is_exactly_once))
         for place in found.keys() & self._silent.keys():
             del self._silent[place]
         for place, error in errors.items():
@@ -542,6 +562,11 @@ class SharedStream:
         for place, end in ends.items():
             if place[0] in participant.counts:
                 participant.ends[place] = end
+
+
+def _isolation(is_exactly_once: bool) -> IsolationLevel:
+    """Exactly once, records of transactions that are open or aborted are not read."""
+    return IsolationLevel.READ_COMMITTED if is_exactly_once else IsolationLevel.READ_UNCOMMITTED
 
 
 def _places(counts: Mapping[str, int], spec: OffsetSpec) -> dict[TopicPartition, OffsetSpec]:

@@ -2,7 +2,8 @@
 
 A query that fails must not stop the others. What it fails of is caught and reported, as long as
 it has put nothing into Spark's state: the micro-batch ends without it, and its records are read
-again. Its results up to there may be written twice, as `at_least_once` allows.
+again. At least once, its results up to there may be written twice. Exactly once, a label writes in
+a transaction of its own: it is aborted then, and otherwise left open for the driver to commit.
 """
 
 from __future__ import annotations
@@ -10,12 +11,19 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark import TaskContext
+
+from barnabas.spark.datasource.committer import task_prefix
+from barnabas.spark.datasource.options import SinkOptions, options_of
+from barnabas.spark.datasource.task import TaskPlace
 from barnabas.sql.runtime.rows_encoding import pack, unpack
 from barnabas.sql.spark.hosted import HostedPlan, Placed, forgotten_on_failure
-from barnabas.sql.spark.hosting import Hosting, RangeReading
+from barnabas.sql.spark.hosting import Hosting, RangeReading, SharedResults
 from barnabas.sql.spark.parcels import (
     Incoming,
     Left,
@@ -25,13 +33,16 @@ from barnabas.sql.spark.parcels import (
     Range,
     Raw,
     Report,
+    Results,
+    Turn,
+    Written,
     decode_parcel,
     encode_parcel,
 )
 from barnabas.sql.spark.reading import read_range
+from barnabas.sql.spark.results import ExactlyOnce, ResultRecords, TaskResults, write_from_task
 from barnabas.sql.spark.state import MapStatePages, PartitionState, partition_state
 from barnabas.sql.spark.topology import member_of
-from barnabas.sql.spark.worker import sent
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # comes without types
@@ -72,7 +83,12 @@ def _hosting_of(member: Member, common: Hosting) -> Hosting:
 
 
 def run_member(
-    common: Hosting, reading: RangeReading, state: Any, label: int, rows: Iterator[pd.DataFrame]
+    common: Hosting,
+    reading: RangeReading,
+    results: SharedResults,
+    state: Any,
+    label: int,
+    rows: Iterator[pd.DataFrame],
 ) -> pd.DataFrame:
     """Run the parcels of one label; `state` is Spark's map of its pages."""
     import pandas as pd  # here, as the module is read where pandas is not
@@ -83,7 +99,10 @@ def run_member(
     member = next((one for one in parcels if isinstance(one, Member)), None)
     if member is None:
         return pd.DataFrame({"label": pd.Series([], dtype="int32"), "parcel": []})
-    report = _run(_hosting_of(member, common), reading, MapStatePages(state), label, parcels)
+    turn = next((one for one in parcels if isinstance(one, Turn)), Turn(0, is_repeated=False))
+    hosting = _hosting_of(member, common)
+    reading = replace(reading, is_committed_only=hosting.sink_servers is None)
+    report = _run(hosting, reading, results, turn, MapStatePages(state), label, parcels)
     return pd.DataFrame(
         {"label": pd.Series([label], dtype="int32"), "parcel": [encode_parcel(report)]}
     )
@@ -92,6 +111,8 @@ def run_member(
 def _run(
     hosting: Hosting,
     reading: RangeReading,
+    results: SharedResults,
+    turn: Turn,
     pages: MapStatePages,
     label: int,
     parcels: Sequence[Parcel],
@@ -99,21 +120,56 @@ def _run(
     began = time.perf_counter()
     _, partition = member_of(label)
     state: PartitionState | None = None
-    try:
-        with forgotten_on_failure(hosting) as plan:
-            if plan.topology.operators:
-                state = partition_state(f"{hosting.state_name}/0", partition, PartitionState)
-                state.attach(pages)
-            written = _processed(plan, reading, state, partition, parcels)
-            notes = plan.take_notes()
-    except (Exception, SystemExit):  # noqa: BLE001  it is reported, and the query stops of it
-        return Report(label, Notes(), traceback.format_exc())
-    if state is not None:
-        state.flush()
+    with ExitStack() as undo:
+        try:
+            with forgotten_on_failure(hosting) as plan:
+                if plan.topology.operators:
+                    state = partition_state(f"{hosting.state_name}/0", partition, PartitionState)
+                    state.attach(pages)
+                transaction = _transaction(plan, reading, results, turn, label)
+                undo.callback(transaction.abort)
+                written = 0
+                for parcel in _processed(plan, reading, state, partition, parcels):
+                    if turn.is_repeated:
+                        continue
+                    if hosting.sink_servers is None:
+                        transaction.write(parcel)
+                    else:
+                        to = ResultRecords.of_plan(plan)
+                        write_from_task(hosting.sink_servers, to, parcel, hosting.clients)
+                    written += len(parcel.keys)
+                prepared = transaction.prepare()
+                notes = plan.take_notes()
+        except (Exception, SystemExit):  # noqa: BLE001  it is reported, and the query stops of it
+            return Report(label, Notes(), traceback.format_exc())
+        if state is not None:
+            state.flush()
+        undo.pop_all()
     notes.written = written
     notes.calls = pages.calls
     notes.seconds = time.perf_counter() - began
-    return Report(label, notes, None)
+    task = TaskContext.get()
+    was_retried = task is not None and task.attemptNumber() > 0
+    return Report(label, notes, None, tuple(Written(one, was_retried) for one in prepared))
+
+
+def _transaction(
+    plan: HostedPlan, reading: RangeReading, results: SharedResults, turn: Turn, label: int
+) -> TaskResults:
+    """The transaction of a label, which nothing begins but a result that is written to it."""
+    to = ExactlyOnce(
+        _sink_options(reading.bootstrap_servers, reading.clients),
+        f"{results.service_id}{plan.hosting.query_id}",
+        plan.hosting.state_name,
+        results.marks_all,
+    )
+    place = TaskPlace(task_prefix(results.sink), turn.number, label)
+    return TaskResults(to, ResultRecords.of_plan(plan), place)
+
+
+@lru_cache(maxsize=1)
+def _sink_options(servers: str, clients: tuple[tuple[str, Any], ...]) -> SinkOptions:
+    return options_of(servers, dict(clients))
 
 
 def _processed(
@@ -122,8 +178,8 @@ def _processed(
     state: PartitionState | None,
     partition: int,
     parcels: Sequence[Parcel],
-) -> int:
-    """Run all stages, write the results, and return how many; puts nothing into Spark's state."""
+) -> Iterator[Results]:
+    """Run all stages, and return the results; puts nothing into Spark's state."""
     placed: list[Placed] = []
     for parcel in parcels:
         if isinstance(parcel, Range):
@@ -139,6 +195,6 @@ def _processed(
             incoming.append(one)
     if state is not None:
         made += plan.run_operator(0, partition, incoming, state.open)
-    rows, written = sent(plan, made)
-    assert not rows, "all results are written here"
-    return written
+    for _, _, result in made:
+        assert isinstance(result, Results), "nothing leaves but results"
+        yield result

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import IsolationLevel, KafkaError
 
 from barnabas.spark.supervision import QueryState
 from barnabas.sql.spark import shared_stream
 from barnabas.sql.spark.options import SparkQueryOptions
-from barnabas.sql.spark.parcels import Notes, Range, Report, decode_parcel
+from barnabas.sql.spark.parcels import Notes, Range, Report, Turn, Written, decode_parcel
 from barnabas.sql.spark.shared_ledger import Ledger
 from barnabas.sql.spark.shared_members import Participant
 from barnabas.sql.spark.shared_stream import SharedStream
@@ -48,7 +48,9 @@ class Life:
     def start(self) -> None:
         world = self._world
         stream = world.stream
-        stream._ledger = Ledger.open(stream.checkpoint, world.committed, world.offered, 2)
+        stream._ledger = Ledger.open(
+            stream.checkpoint, world.committed, world.offered, 2, decided=world.decided
+        )
         stream._source = cast("Any", world)
         stream._publish()
         self.state = QueryState.RUNNING
@@ -66,17 +68,20 @@ class World:
         self.stream = SharedStream(options, lambda: cast("Any", None))
         self.life = Life(self)
         self.stream.life = cast("Any", self.life)
-        self.stream._admin = cast("Any", self)
-        self.committed = self.offered = 0
+        self.stream._admin = self.stream._commits = cast("Any", self)
+        self.committed = self.offered = self.decided = 0
         self.ends = {("t", 0): 0, ("t", 1): 0}
         self.errors: dict[tuple[str, int], KafkaError] = {}
         self.asked: list[set[tuple[str, int]]] = []
+        self.isolations: set[IsolationLevel] = set()
         self.is_hanging = threading.Event()
         self.ranges: list[tuple[int, int, int, int]] = []
         """Share, partition, first and until of all that was done."""
+        self.turns: list[tuple[int, Turn]] = []
+        """Of which partition, and what it was told."""
         self.queries = {name: Query() for name in ("a", "b")}
 
-    def join(self, name: str) -> None:
+    def join(self, name: str, *, is_exactly_once: bool = False) -> None:
         self.stream.join(
             Participant(
                 name,
@@ -90,6 +95,7 @@ class World:
                 f"state of {name}",
                 {"t": {0: 0, 1: 0}},
                 {},
+                is_exactly_once,
             )
         )
 
@@ -105,6 +111,8 @@ class World:
         reports = []
         for label, parcel in rows:
             one = decode_parcel(parcel) if parcel != b"\x91\x07" else None
+            if isinstance(one, Turn):
+                self.turns.append((member_of(label)[1], one))
             if isinstance(one, Range):
                 share, partition = member_of(label)
                 self.ranges.append((share, partition, one.first, one.until))
@@ -114,7 +122,8 @@ class World:
         self.stream._publish()
         batch.done.set()
 
-    def known_offsets(self, asked: dict[Any, Any], *_: Any) -> Any:
+    def known_offsets(self, asked: dict[Any, Any], _: float, isolation: IsolationLevel) -> Any:
+        self.isolations.add(isolation)
         places = {(one.topic, one.partition) for one in asked}
         self.asked.append(places)
         found = {place: self.ends[place] for place in places if place not in self.errors}
@@ -123,6 +132,12 @@ class World:
     def describe(self, topics: set[str]) -> dict[str, Any]:
         part = type("Described", (), {"partitions": [0, 1], "topic_id": None})
         return dict.fromkeys(topics, part())
+
+    def begin(self, ledger: Ledger) -> None:
+        pass
+
+    def commit(self, number: int, written: list[Written]) -> None:
+        pass
 
     def close(self) -> None:
         pass
@@ -211,3 +226,48 @@ def test_nothing_starts_after_the_end(world: World) -> None:
         world.join("a")
     world.stream.leave("a")
     assert world.life.state is QueryState.PAUSED
+
+
+def test_what_was_decided_is_read_once_more_before_all_else(world: World) -> None:
+    world.ends = {("t", 0): 3, ("t", 1): 0}
+    world.join("a", is_exactly_once=True)
+    wait_until(lambda: world.queries["a"].read == 3, "all records")
+    assert world.turns == [(0, Turn(1, is_repeated=False))]
+    assert world.isolations == {IsolationLevel.READ_COMMITTED}
+    # Spark plans the next micro-batch, and its results are decided: then all ends.
+    world.is_hanging.set()
+    world.ends = {("t", 0): 5, ("t", 1): 4}
+    wait_until(lambda: world.offered == 2, "the micro-batch")
+    world.stream.leave("a")
+    world.decided = 2
+    world.life.stop()
+    world.is_hanging.clear()
+    world.ends = {("t", 0): 9, ("t", 1): 4}
+    world.ranges.clear()
+    world.turns.clear()
+    world.join("a", is_exactly_once=True)
+    wait_until(lambda: world.queries["a"].read == 13, "the rest")
+    assert world.ranges == [(0, 0, 3, 5), (0, 1, 0, 4), (0, 0, 5, 9)]
+    repeated, last = Turn(3, is_repeated=True), Turn(4, is_repeated=False)
+    assert world.turns == [(0, repeated), (1, repeated), (0, last)]
+
+
+def test_a_range_is_read_once_more_when_all_its_leaders_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_stream, "_SILENT_SECONDS", 0.05)
+    world.is_hanging.set()
+    world.ends = {("t", 0): 2, ("t", 1): 3}
+    world.join("a", is_exactly_once=True)
+    wait_until(lambda: world.offered == 1, "the micro-batch")
+    world.stream.leave("a")
+    world.decided = 1
+    world.life.stop()
+    world.is_hanging.clear()
+    world.errors["t", 0] = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
+    world.join("a", is_exactly_once=True)
+    wait_until(lambda: world.queries["a"].read == 3, "the records of the other partition")
+    del world.errors["t", 0]
+    wait_until(lambda: world.queries["a"].read == 5, "its records")
+    assert all(turn.is_repeated for _, turn in world.turns)
+    assert len(world.turns) == 2

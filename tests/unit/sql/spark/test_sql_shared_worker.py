@@ -5,8 +5,18 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from barnabas.schemas.registry_client import RegistryTls
+from barnabas.spark.datasource.protocol import Prepared
 from barnabas.sql.spark.hosting import Hosting
-from barnabas.sql.spark.parcels import Left, Member, Notes, Report, decode_parcel, encode_parcel
+from barnabas.sql.spark.parcels import (
+    Left,
+    Member,
+    Notes,
+    Report,
+    Turn,
+    Written,
+    decode_parcel,
+    encode_parcel,
+)
 from barnabas.sql.spark.shared_worker import _hosting_of, member_parcel
 from barnabas.sql.spark.topology import member_labels, member_of, task_of
 
@@ -59,9 +69,14 @@ def test_workers_get_all_but_no_secret_is_in_the_rows() -> None:
 
 def test_reports_come_back() -> None:
     notes = Notes(read=3, count=1, notes=[("event", None, "{}")], written=2, latest_ms=5)
-    for report in (Report(5, notes, None), Report(7, Notes(), "Traceback")):
-        assert decode_parcel(encode_parcel(report)) == report
-    assert decode_parcel(encode_parcel(Left())) == Left()
+    written = Written(Prepared(1, "id", 2, 3, 4, 5), was_retried=True)
+    reports = (
+        Report(5, notes, None),
+        Report(7, Notes(), "Traceback"),
+        Report(8, notes, None, (written, written)),
+    )
+    for parcel in (*reports, Left(), Turn(6, is_repeated=True)):
+        assert decode_parcel(encode_parcel(parcel)) == parcel
 
 
 def test_labels_say_whose_they_are_and_are_in_the_task_of_their_partition() -> None:
