@@ -117,8 +117,11 @@ def _measure(
         queries: list[SparkQuery] = []
         shared: list[SparkHosted | SharedHosted] = []
         if arguments.shared:
-            reset = {"ksql.streams.auto.offset.reset": "earliest"}
-            shared = [runner.start(PersistentQuery(plan, "", "bench", reset)) for plan in plans]
+            given = {
+                "ksql.streams.auto.offset.reset": "earliest",
+                "ksql.streams.processing.guarantee": guarantee.value,
+            }
+            shared = [runner.start(PersistentQuery(plan, "", "bench", given)) for plan in plans]
             assert all(isinstance(one, SharedHosted) for one in shared)
         else:
             queries = [SparkQuery(plan, options, spark) for plan in plans]

@@ -164,7 +164,8 @@ class World:
             if self.last(plan) == want:
                 return True
             for hosted in self.runner._running:
-                if hosted.is_of(self.all_asked[plan.query_id]) and hosted.failures:
+                is_asked = hosted.is_of(self.all_asked[plan.query_id])
+                if is_asked and hosted.state is QueryState.ERROR:
                     assert STARVED in hosted.failures[-1].message, hosted.failures
                     hosted.restart()
             return False
