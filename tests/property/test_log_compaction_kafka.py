@@ -20,9 +20,9 @@ import pytest
 from barnabas.base.clock import SystemClock
 from barnabas.base.local_disk import LocalDisk
 from barnabas.node.log.compaction.compactor import CompactionSettings, Compactor
-from barnabas.node.log.compaction.inline_worker import InlineWorker
 from barnabas.node.log.compaction.offset_map import map_bytes
 from barnabas.node.log.compaction.selection import measure
+from barnabas.node.log.compaction.workers import InlineWorker
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.index.txn_index import read_aborted
 from barnabas.node.log.loader import create_log, open_log

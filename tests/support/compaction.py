@@ -8,8 +8,8 @@ from typing import Any
 from barnabas.base.disk import Buffer, FileRange
 from barnabas.node.log.appending import AppendResult
 from barnabas.node.log.compaction.compactor import CompactionSettings, Compactor
-from barnabas.node.log.compaction.inline_worker import InlineWorker
 from barnabas.node.log.compaction.offset_map import map_bytes
+from barnabas.node.log.compaction.workers import InlineWorker
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.log.recovery import RecoveryReport

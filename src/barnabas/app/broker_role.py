@@ -50,8 +50,7 @@ from barnabas.node.log.compaction.compactor import (
     Compactor,
     Worker,
 )
-from barnabas.node.log.compaction.inline_worker import InlineWorker
-from barnabas.node.log.compaction.process_worker import ProcessWorker
+from barnabas.node.log.compaction.workers import InlineWorker, ProcessWorker
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.manager import LogManager
 from barnabas.node.metadata.asker import OWN

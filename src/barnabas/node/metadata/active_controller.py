@@ -10,11 +10,13 @@ whose connection ends is looked up: if its listener refuses a connection the pro
 it is fenced at once; if it answers, or nothing at all is heard, it has the rest of its time.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from itertools import islice
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.ids import Uuid
@@ -28,8 +30,9 @@ from barnabas.node.metadata.controller.decision import (
     Decision,
     MutationQuota,
 )
+from barnabas.node.metadata.controller.delegation_tokens import remove_expired_tokens
+from barnabas.node.metadata.controller.elections import balance_leaders, elect_unclean_leaders
 from barnabas.node.metadata.controller.handlers import DECIDE
-from barnabas.node.metadata.controller.periodic import PERIODIC, PeriodicDecision
 from barnabas.node.metadata.controller.sessions import BrokerSessions
 from barnabas.node.metadata.effective_config import EffectiveConfig
 from barnabas.node.metadata.ids import RandomSource
@@ -304,7 +307,46 @@ class ActiveController:
         self._tasks[task] = None
         task.add_done_callback(self._finished)
 
-    def _finished(self, task: "asyncio.Task[None]") -> None:
+    def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
             telemetry.error("watching a broker failed", exc_info=task.exception())
+
+
+# -- periodic decisions of the active controller
+#
+# Left out of Kafka's list: fencing of silent brokers, which is due when a session ends
+# (sessions.py), and NoOpRecords while idle.
+
+
+class PeriodicDecision(NamedTuple):
+    """`decide(state)` is due every `period_ms(config)`, first one period after activation.
+
+    It returns None if there is nothing to do. The response of its decision says whether more
+    remains: then it is due again at once.
+    """
+
+    name: str
+    period_key: str
+    unit_ms: int
+    decide: Callable[[ControllerState], Decision[bool] | None]
+
+    def period_ms(self, config: NodeConfig) -> int:
+        """The interval between two decisions."""
+        return config.get_int(self.period_key) * self.unit_ms
+
+
+PERIODIC: Final = (
+    PeriodicDecision(
+        "balance leaders", "leader.imbalance.check.interval.seconds", 1000, balance_leaders
+    ),
+    PeriodicDecision(
+        "elect unclean leaders", "unclean.leader.election.interval.ms", 1, elect_unclean_leaders
+    ),
+    PeriodicDecision(
+        "remove expired delegation tokens",
+        "delegation.token.expiry.check.interval.ms",
+        1,
+        remove_expired_tokens,
+    ),
+)

@@ -18,7 +18,7 @@ from barnabas.node.config.oauth import JWKS_URL_KEY, MECHANISM
 from barnabas.node.config.sasl import ENABLED_KEY, asks_signed_tokens, jaas_options
 from barnabas.node.net.oauth.configured import Keys
 from barnabas.node.security.issuer_keys import EndpointKeys, FileKeys
-from barnabas.node.security.sasl.oauthbearer.unsecured import UnsecuredValidator
+from barnabas.node.security.sasl.oauthbearer import UnsecuredValidator
 
 REFRESH_KEY = "sasl.oauthbearer.jwks.endpoint.refresh.ms"
 RETRY_KEY = "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"

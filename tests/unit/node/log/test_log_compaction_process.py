@@ -14,8 +14,8 @@ from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.local_disk import LocalDisk
 from barnabas.node.log.compaction.compactor import CompactionSettings, Compactor, WorkerLostError
 from barnabas.node.log.compaction.job import CleanJob, LastRecord, MapBuilt
-from barnabas.node.log.compaction.process_worker import ProcessWorker
 from barnabas.node.log.compaction.selection import measure, sources_of
+from barnabas.node.log.compaction.workers import ProcessWorker
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.index.txn_index import AbortedTransaction
 from barnabas.node.log.manager import LogManager

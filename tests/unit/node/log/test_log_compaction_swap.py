@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.node.log.compaction.compactor import CompactionSettings, Compactor
-from barnabas.node.log.compaction.inline_worker import InlineWorker
+from barnabas.node.log.compaction.workers import InlineWorker
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.manager import LogManager
 from sim.fake_disk import FakeDisk

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from barnabas.node.log.compaction.compactor import CompactionSettings
-from barnabas.node.log.compaction.inline_worker import InlineWorker
 from barnabas.node.log.compaction.job import CleanJob, GroupCleaned, MapBuilt, Source, Throttle
 from barnabas.node.log.compaction.offset_map import (
     FLAGS_PER_OFFSET_MAX,
@@ -18,6 +17,7 @@ from barnabas.node.log.compaction.offset_map import (
     map_bytes,
 )
 from barnabas.node.log.compaction.selection import group_segments, measure
+from barnabas.node.log.compaction.workers import InlineWorker
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.protocol.records.batch import iterate_headers

@@ -6,9 +6,9 @@ import pytest
 from controller_harness import Harness
 from test_controller_reassignments import alter_isr, reassign
 
+from barnabas.node.metadata.active_controller import PERIODIC
 from barnabas.node.metadata.controller import elections
 from barnabas.node.metadata.controller.elections import balance_leaders, elect_unclean_leaders
-from barnabas.node.metadata.controller.periodic import PERIODIC
 from barnabas.node.metadata.image import NO_LEADER, LeaderRecoveryState, PartitionImage
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.configs import (

@@ -10,8 +10,7 @@ from barnabas.base.oauth.bearer import BearerToken, InvalidTokenError
 from barnabas.node.net.oauth.message import BearerMessage, format_message
 from barnabas.node.security.principal import Principal
 from barnabas.node.security.sasl.mechanism import AuthenticationError, Login, Refusal
-from barnabas.node.security.sasl.oauthbearer.exchange import OAuthBearer
-from barnabas.node.security.sasl.oauthbearer.unsecured import UnsecuredValidator
+from barnabas.node.security.sasl.oauthbearer import OAuthBearer, UnsecuredValidator
 from support.tokens import part, unsecured
 
 NOW = 1_700_000_000

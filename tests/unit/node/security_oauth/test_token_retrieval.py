@@ -25,7 +25,7 @@ from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.oauth import ALLOWED_URLS_VARIABLE, check_url
 from barnabas.node.net.oauth.configured import Keys
 from barnabas.node.net.oauth.unsecured_login import unsecured_token
-from barnabas.node.security.sasl.oauthbearer.unsecured import UnsecuredValidator
+from barnabas.node.security.sasl.oauthbearer import UnsecuredValidator
 from support.certificates import Authority
 from support.identity_provider import IdentityProvider
 from support.patience import PATIENCE_S

@@ -20,7 +20,7 @@ from barnabas.node.coordinator.decision import (
 from barnabas.node.coordinator.group import offset_requests
 from barnabas.node.coordinator.group.classic.group import ClassicGroup
 from barnabas.node.coordinator.group.classic.join import Join
-from barnabas.node.coordinator.group.classic.replay import replay_classic
+from barnabas.node.coordinator.group.classic.records import replay_classic
 from barnabas.node.coordinator.group.classic.requests import ClassicGroupRequests
 from barnabas.node.coordinator.group.classic.responses import unknown_members
 from barnabas.node.coordinator.group.config import GroupConfig

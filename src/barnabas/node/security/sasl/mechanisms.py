@@ -63,7 +63,7 @@ def _scram(name: str, ingredients: Ingredients) -> Mechanism:
 
 
 def _oauthbearer(_: str, ingredients: Ingredients) -> Mechanism:
-    from barnabas.node.security.sasl.oauthbearer.exchange import OAuthBearer  # rarely needed
+    from barnabas.node.security.sasl.oauthbearer import OAuthBearer  # rarely needed
 
     assert ingredients.bearer is not None, "who offers OAUTHBEARER says what checks tokens"
     return OAuthBearer(ingredients.bearer(ingredients.listener_name), ingredients.clock.now_ms)
