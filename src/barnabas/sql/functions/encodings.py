@@ -12,12 +12,14 @@ import hashlib
 import re
 import struct
 from collections.abc import Callable
+from functools import partial
 
 from barnabas.java.strings import decode_utf8
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions.catalog import scalar
 
 STRING = "STRING"
+_scalar = partial(scalar, category=STRING, null_is_null=True)
 CONVERSIONS = "CONVERSIONS"
 
 _BASE64_LETTERS = re.compile(r"[^A-Za-z0-9+/]")
@@ -83,13 +85,11 @@ _UPPER_ENCODERS: dict[str, Callable[[bytes], str]] = {
 }
 
 
-@scalar(
+@_scalar(
     "encode",
     "(str STRING, inputEncoding STRING, outputEncoding STRING) -> STRING",
     description="Converts the text of bytes from one encoding to another: hex, utf8, ascii or "
     "base64. Hexadecimal digits may be written as 0x… or X'…'.",
-    category=STRING,
-    null_is_null=True,
     parameters={
         "str": "the text",
         "inputEncoding": "the encoding that it has",
@@ -105,24 +105,20 @@ def encode(text: str, source: str, target: str) -> str:
     return _ENCODERS[target](_DECODERS[source](text))
 
 
-@scalar(
+@_scalar(
     "to_bytes",
     "(value STRING, encoding STRING) -> BYTES",
     description="Decodes a text into bytes, from an encoding: hex, utf8, ascii or base64.",
-    category=STRING,
-    null_is_null=True,
     parameters={"value": "the text", "encoding": "its encoding"},
 )
 def to_bytes(text: str, encoding: str) -> bytes:
     return _STRICT_DECODERS[_known(encoding)](text)
 
 
-@scalar(
+@_scalar(
     "from_bytes",
     "(value BYTES, encoding STRING) -> STRING",
     description="The text of bytes in an encoding: hex, utf8, ascii or base64.",
-    category=STRING,
-    null_is_null=True,
     parameters={"value": "the bytes", "encoding": "the encoding of the text"},
 )
 def from_bytes(value: bytes, encoding: str) -> str:
@@ -139,12 +135,10 @@ def _known(encoding: str) -> str:
     return name
 
 
-@scalar(
+@_scalar(
     "md5",
     "(s STRING) -> STRING",
     description="The MD5 hash of a text's UTF-8, in hexadecimal digits.",
-    category=STRING,
-    null_is_null=True,
     parameters={"s": "the text"},
 )
 def md5(text: str) -> str:

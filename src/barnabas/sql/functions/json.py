@@ -6,7 +6,7 @@ import base64
 import decimal
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from barnabas.java.strings import from_units
 from barnabas.java.time.calendar import date_text, iso_timestamp_text, time_text
@@ -25,6 +25,7 @@ from barnabas.sql.java_text import text_maker
 from barnabas.sql.types import Array, BaseType, Map, SqlType, Struct, Value
 
 JSON = "JSON"
+_scalar = partial(scalar, category=JSON, null_is_null=True)
 
 
 def _as_string(value: Json) -> str:
@@ -32,12 +33,10 @@ def _as_string(value: Json) -> str:
     return from_units(value) if isinstance(value, str) else write(value, is_plain=False)
 
 
-@scalar(
+@_scalar(
     "extractjsonfield",
     "(input STRING, path STRING) -> STRING",
     description="What a path such as $.a.b[0] leads to in a JSON text; NULL if nothing is there.",
-    category=JSON,
-    null_is_null=True,
     parameters={"input": "the JSON text", "path": "the path, with names and indexes"},
 )
 def extract_json_field(text: str, path: str) -> str | None:
@@ -110,12 +109,10 @@ def _is_same(element: Json, value: Value) -> bool:
     return False
 
 
-@scalar(
+@_scalar(
     "JSON_ARRAY_LENGTH",
     "(jsonArray STRING) -> INTEGER",
     description="The length of the array that a JSON text holds; NULL if it holds none.",
-    category=JSON,
-    null_is_null=True,
     parameters={"jsonArray": "the JSON text"},
 )
 def json_array_length(text: str) -> int | None:
@@ -149,12 +146,10 @@ def json_concat(*texts: str | None) -> str | None:
     return write(joined, is_plain=True)
 
 
-@scalar(
+@_scalar(
     "JSON_ITEMS",
     "(jsonItems STRING) -> ARRAY<STRING>",
     description="The elements of the array that a JSON text holds, each as JSON.",
-    category=JSON,
-    null_is_null=True,
     parameters={"jsonItems": "the JSON text"},
 )
 def json_items(text: str) -> list[str]:
@@ -164,13 +159,11 @@ def json_items(text: str) -> list[str]:
     return [write(item, is_plain=False) for item in value]
 
 
-@scalar(
+@_scalar(
     "JSON_KEYS",
     "(jsonObj STRING) -> ARRAY<STRING>",
     description="The names of the fields of the object that a JSON text holds; NULL if it holds "
     "none.",
-    category=JSON,
-    null_is_null=True,
     parameters={"jsonObj": "the JSON text"},
 )
 def json_keys(text: str) -> list[str] | None:
@@ -178,13 +171,11 @@ def json_keys(text: str) -> list[str] | None:
     return [from_units(name) for name in value] if isinstance(value, dict) else None
 
 
-@scalar(
+@_scalar(
     "JSON_RECORDS",
     "(jsonObj STRING) -> MAP<STRING, STRING>",
     description="The fields of the object that a JSON text holds: strings as they are, others as "
     "JSON. NULL if it holds none.",
-    category=JSON,
-    null_is_null=True,
     parameters={"jsonObj": "the JSON text"},
 )
 def json_records(text: str) -> dict[str, str] | None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from functools import partial
 
 from barnabas.sql.functions.catalog import scalar
 
 MATHEMATICAL = "MATHEMATICAL"
+_scalar = partial(scalar, category=MATHEMATICAL, null_is_null=True)
 NAN = math.nan
 INFINITY = math.inf
 
@@ -24,12 +26,10 @@ def _declare(
 ) -> None:
     """Declare a function of one number."""
 
-    @scalar(
+    @_scalar(
         name,
         *(f"({parameter} {sql_type}) -> DOUBLE" for sql_type in _TYPES),
         description=description,
-        category=MATHEMATICAL,
-        null_is_null=True,
         parameters={parameter: meaning},
     )
     def apply(value: float) -> float:
@@ -107,24 +107,20 @@ _declare("degrees", "The angle in degrees.", "value", _ANGLE, math.degrees)
 _declare("radians", "The angle in radians.", "value", "the angle in degrees", math.radians)
 
 
-@scalar(
+@_scalar(
     "atan2",
     *(f"(y {sql_type}, x {sql_type}) -> DOUBLE" for sql_type in _TYPES),
     description="The angle of the point (x, y), in radians.",
-    category=MATHEMATICAL,
-    null_is_null=True,
     parameters={"y": "the ordinate", "x": "the abscissa"},
 )
 def atan2(y: float, x: float) -> float:
     return math.atan2(y, x)
 
 
-@scalar(
+@_scalar(
     "power",
     *(f"(base {sql_type}, exponent {sql_type}) -> DOUBLE" for sql_type in _TYPES),
     description="A number raised to a power.",
-    category=MATHEMATICAL,
-    null_is_null=True,
     parameters={"base": "the number", "exponent": "the power"},
 )
 def power(base: float, exponent: float) -> float:
@@ -145,12 +141,10 @@ def _negative_if_odd(value: float, base: float, exponent: float) -> float:
     return -value if math.copysign(1, base) < 0 and exponent % 2 == 1 else value
 
 
-@scalar(
+@_scalar(
     "log",
     *(f"(value {sql_type}) -> DOUBLE" for sql_type in _TYPES),
     description="The natural logarithm, or the logarithm to a base.",
-    category=MATHEMATICAL,
-    null_is_null=True,
     variation="The natural logarithm.",
     parameters={"value": "the number"},
 )
@@ -158,10 +152,9 @@ def natural_log(value: float) -> float:
     return log(float(value))
 
 
-@scalar(
+@_scalar(
     "log",
     *(f"(base {sql_type}, value {sql_type}) -> DOUBLE" for sql_type in _TYPES),
-    null_is_null=True,
     variation="The logarithm to a base; NaN if the base is 1 or not positive.",
     parameters={"base": "the base", "value": "the number"},
 )

@@ -5,6 +5,7 @@ Texts are counted in UTF-16 units (`utf16`), positions from 1.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import AnyStr
 
 from barnabas.java.strings import from_units, to_units, unit_count
@@ -12,24 +13,22 @@ from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions.catalog import scalar
 
 STRING = "STRING"
+_scalar = partial(scalar, category=STRING, null_is_null=True)
 
 
-@scalar(
+@_scalar(
     "len",
     "(input STRING) -> INTEGER",
     description="The length of a text (in UTF-16 units) or of bytes.",
-    category=STRING,
-    null_is_null=True,
     parameters={"input": "the text"},
 )
 def text_length(text: str) -> int:
     return unit_count(text)
 
 
-@scalar(
+@_scalar(
     "len",
     "(input BYTES) -> INTEGER",
-    null_is_null=True,
     parameters={"input": "the bytes"},
 )
 def bytes_length(value: bytes) -> int:
@@ -39,13 +38,11 @@ def bytes_length(value: bytes) -> int:
 _POSITION = "where to start, counted from 1, or from the end if negative"
 
 
-@scalar(
+@_scalar(
     "substring",
     "(str STRING, pos INTEGER) -> STRING",
     "(str STRING, pos INTEGER, length INTEGER) -> STRING",
     description="A part of a text or of bytes.",
-    category=STRING,
-    null_is_null=True,
     variation="The part of a text from a position on, of the given length or to the end.",
     parameters={"str": "the text", "pos": _POSITION, "length": "how long the part is"},
 )
@@ -56,11 +53,10 @@ def substring(text: str, position: int, count: int | None = None) -> str:
     return part if units is text else from_units(part)
 
 
-@scalar(
+@_scalar(
     "substring",
     "(bytes BYTES, pos INTEGER) -> BYTES",
     "(bytes BYTES, pos INTEGER, length INTEGER) -> BYTES",
-    null_is_null=True,
     variation="The part of bytes from a position on, of the given length or to the end.",
     parameters={"bytes": "the bytes", "pos": _POSITION, "length": "how long the part is"},
 )
@@ -129,12 +125,10 @@ _WHOLE = (
 )
 
 
-@scalar(
+@_scalar(
     "LPad",
     "(input STRING, targetLen INTEGER, padding STRING) -> STRING",
     description=f"A text (or bytes) padded on the left to a length. {_WHOLE}",
-    category=STRING,
-    null_is_null=True,
     parameters=_padding_parameters("text"),
 )
 def lpad(text: str, target: int, padding: str) -> str | None:
@@ -144,10 +138,9 @@ def lpad(text: str, target: int, padding: str) -> str | None:
     return from_units((_fill(fill, target - len(units)) + units)[:target])
 
 
-@scalar(
+@_scalar(
     "LPad",
     "(input BYTES, targetLen INTEGER, padding BYTES) -> BYTES",
-    null_is_null=True,
     parameters=_padding_parameters("bytes"),
 )
 def lpad_bytes(value: bytes, target: int, padding: bytes) -> bytes | None:
@@ -156,12 +149,10 @@ def lpad_bytes(value: bytes, target: int, padding: bytes) -> bytes | None:
     return (_fill(padding, target - len(value)) + value)[:target]
 
 
-@scalar(
+@_scalar(
     "RPad",
     "(input STRING, targetLen INTEGER, padding STRING) -> STRING",
     description=f"A text (or bytes) padded on the right to a length. {_WHOLE}",
-    category=STRING,
-    null_is_null=True,
     parameters=_padding_parameters("text"),
 )
 def rpad(text: str, target: int, padding: str) -> str | None:
@@ -171,10 +162,9 @@ def rpad(text: str, target: int, padding: str) -> str | None:
     return from_units((units + _fill(fill, target - len(units)))[:target])
 
 
-@scalar(
+@_scalar(
     "RPad",
     "(input BYTES, targetLen INTEGER, padding BYTES) -> BYTES",
-    null_is_null=True,
     parameters=_padding_parameters("bytes"),
 )
 def rpad_bytes(value: bytes, target: int, padding: bytes) -> bytes | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from barnabas.java.regex import JavaPattern, compile_java, expand, find_all
 from barnabas.java.regex_characters import PatternError
@@ -10,6 +11,7 @@ from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions.catalog import scalar
 
 REGULAR_EXPRESSION = "REGULAR EXPRESSION"
+_scalar = partial(scalar, category=REGULAR_EXPRESSION, null_is_null=True)
 
 _PARAMETERS = {
     "pattern": "the regular expression",
@@ -30,14 +32,12 @@ def _check_group(group: int) -> None:
         raise EvaluationError(f"No group {group}")
 
 
-@scalar(
+@_scalar(
     "regexp_extract",
     "(pattern STRING, input STRING) -> STRING",
     "(pattern STRING, input STRING, group INTEGER) -> STRING",
     description="The first part of the text that the expression matches, or what a group of it "
     "matches there. NULL without a match.",
-    category=REGULAR_EXPRESSION,
-    null_is_null=True,
     parameters=_PARAMETERS,
 )
 def regexp_extract(pattern: str, text: str, group: int = 0) -> str | None:
@@ -51,14 +51,12 @@ def regexp_extract(pattern: str, text: str, group: int = 0) -> str | None:
     return match[group]
 
 
-@scalar(
+@_scalar(
     "regexp_extract_all",
     "(pattern STRING, input STRING) -> ARRAY<STRING>",
     "(pattern STRING, input STRING, group INTEGER) -> ARRAY<STRING>",
     description="All parts of the text that the expression matches, or what a group of it "
     "matches there. NULL if there is no such group.",
-    category=REGULAR_EXPRESSION,
-    null_is_null=True,
     parameters=_PARAMETERS,
 )
 def regexp_extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | None:
@@ -71,13 +69,11 @@ def regexp_extract_all(pattern: str, text: str, group: int = 0) -> list[str | No
     return [match[group] for match in matches]
 
 
-@scalar(
+@_scalar(
     "regexp_replace",
     "(str STRING, regexp STRING, newStr STRING) -> STRING",
     description="The text with another one in place of each match of the expression; $1 in it "
     "stands for what the first group matches.",
-    category=REGULAR_EXPRESSION,
-    null_is_null=True,
     parameters={
         "str": "the text",
         "regexp": "the regular expression",
@@ -94,13 +90,11 @@ def regexp_replace(text: str, pattern: str, new: str) -> str:
     return "".join((*pieces, text[start:]))
 
 
-@scalar(
+@_scalar(
     "regexp_split_to_array",
     "(string STRING, regexp STRING) -> ARRAY<STRING>",
     description="The pieces of the text between matches of the expression, with the empty ones; "
     "its characters if the expression is empty.",
-    category=REGULAR_EXPRESSION,
-    null_is_null=True,
     parameters={"string": "the text", "regexp": "the regular expression"},
 )
 def regexp_split_to_array(text: str, pattern: str) -> list[str]:

@@ -10,6 +10,7 @@ import decimal
 import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_DOWN, ROUND_HALF_UP
+from functools import partial
 
 from barnabas.java.numbers import INT_MIN, LONG_MAX, LONG_MIN
 from barnabas.sql.errors import AnalysisError, EvaluationError
@@ -17,6 +18,7 @@ from barnabas.sql.functions.catalog import scalar
 from barnabas.sql.types import Decimal, SqlType
 
 MATHEMATICAL = "MATHEMATICAL"
+_scalar = partial(scalar, category=MATHEMATICAL, null_is_null=True)
 
 _EXACT = decimal.Context(prec=2500, Emax=999_999, Emin=-999_999)
 """Enough digits for any DECIMAL and for the exact digits of any DOUBLE."""
@@ -72,40 +74,36 @@ def _as_bigint(value: float) -> int:
     return LONG_MIN if value <= LONG_MIN else LONG_MAX if value >= LONG_MAX else int(value)
 
 
-@scalar(
+@_scalar(
     "Abs",
     "(val INTEGER) -> INTEGER",
     description="The number without its sign.",
-    category=MATHEMATICAL,
-    null_is_null=True,
 )
 def abs_integer(value: int) -> int:
     return value if value == INT_MIN else abs(value)
 
 
-@scalar("Abs", "(val BIGINT) -> BIGINT", null_is_null=True)
+@_scalar("Abs", "(val BIGINT) -> BIGINT")
 def abs_bigint(value: int) -> int:
     return value if value == LONG_MIN else abs(value)
 
 
-@scalar("Abs", "(val DOUBLE) -> DOUBLE", null_is_null=True)
+@_scalar("Abs", "(val DOUBLE) -> DOUBLE")
 def abs_double(value: float) -> float:
     return abs(value)
 
 
-@scalar("Abs", "(val DECIMAL) -> DECIMAL", returns=same_decimal, null_is_null=True)
+@_scalar("Abs", "(val DECIMAL) -> DECIMAL", returns=same_decimal)
 def abs_decimal(value: decimal.Decimal) -> decimal.Decimal:
     return value.copy_abs()
 
 
-@scalar(
+@_scalar(
     "sign",
     "(value INTEGER) -> INTEGER",
     "(value BIGINT) -> INTEGER",
     "(value DOUBLE) -> INTEGER",
     description="The sign of a number: 1, 0 or -1.",
-    category=MATHEMATICAL,
-    null_is_null=True,
     parameters={"value": "the number"},
 )
 def sign(value: float) -> int:
@@ -130,22 +128,22 @@ def whole_already(value: int | None) -> int | None:
     return value
 
 
-@scalar("Floor", "(val DOUBLE) -> DOUBLE", null_is_null=True)
+@_scalar("Floor", "(val DOUBLE) -> DOUBLE")
 def floor_double(value: float) -> float:
     return math.copysign(math.floor(value), value) if math.isfinite(value) else value
 
 
-@scalar("Ceil", "(val DOUBLE) -> DOUBLE", null_is_null=True)
+@_scalar("Ceil", "(val DOUBLE) -> DOUBLE")
 def ceil_double(value: float) -> float:
     return math.copysign(math.ceil(value), value) if math.isfinite(value) else value
 
 
-@scalar("Floor", "(val DECIMAL) -> DECIMAL", returns=same_decimal, null_is_null=True)
+@_scalar("Floor", "(val DECIMAL) -> DECIMAL", returns=same_decimal)
 def floor_decimal(value: decimal.Decimal) -> decimal.Decimal:
     return _rescaled(_quantized(value, 0, ROUND_FLOOR), value)
 
 
-@scalar("Ceil", "(val DECIMAL) -> DECIMAL", returns=same_decimal, null_is_null=True)
+@_scalar("Ceil", "(val DECIMAL) -> DECIMAL", returns=same_decimal)
 def ceil_decimal(value: decimal.Decimal) -> decimal.Decimal:
     return _rescaled(_quantized(value, 0, ROUND_CEILING), value)
 
@@ -164,7 +162,7 @@ def round_whole(value: int | None) -> int:
     return value
 
 
-@scalar("Round", "(val DOUBLE) -> BIGINT", null_is_null=True)
+@_scalar("Round", "(val DOUBLE) -> BIGINT")
 def round_double(value: float) -> int:
     if abs(value) < 2**52:  # above, every DOUBLE is whole
         floor = math.floor(value)
@@ -172,21 +170,20 @@ def round_double(value: float) -> int:
     return _as_bigint(value)
 
 
-@scalar("Round", "(val DOUBLE, decimalPlaces INTEGER) -> DOUBLE", null_is_null=True)
+@_scalar("Round", "(val DOUBLE, decimalPlaces INTEGER) -> DOUBLE")
 def round_double_to(value: float, places: int) -> float:
     return float(_half_up(_exact(value), places))
 
 
-@scalar("Round", "(val DECIMAL) -> DECIMAL", returns=without_scale, null_is_null=True)
+@_scalar("Round", "(val DECIMAL) -> DECIMAL", returns=without_scale)
 def round_decimal(value: decimal.Decimal) -> decimal.Decimal:
     return _half_up(value, 0)
 
 
-@scalar(
+@_scalar(
     "Round",
     "(val DECIMAL, decimalPlaces INTEGER) -> DECIMAL",
     returns=same_decimal,
-    null_is_null=True,
 )
 def round_decimal_to(value: decimal.Decimal, places: int) -> decimal.Decimal:
     return _rescaled(_half_up(value, places), value)
@@ -204,26 +201,25 @@ def trunc_whole(value: int | None) -> int | None:
     return value
 
 
-@scalar("trunc", "(val DOUBLE) -> BIGINT", null_is_null=True)
+@_scalar("trunc", "(val DOUBLE) -> BIGINT")
 def trunc_double(value: float) -> int:
     return _as_bigint(value)
 
 
-@scalar("trunc", "(val DOUBLE, decimalPlaces INTEGER) -> DOUBLE", null_is_null=True)
+@_scalar("trunc", "(val DOUBLE, decimalPlaces INTEGER) -> DOUBLE")
 def trunc_double_to(value: float, places: int) -> float:
     return float(_down(_exact(value), places))
 
 
-@scalar("trunc", "(val DECIMAL) -> DECIMAL", returns=without_scale, null_is_null=True)
+@_scalar("trunc", "(val DECIMAL) -> DECIMAL", returns=without_scale)
 def trunc_decimal(value: decimal.Decimal) -> decimal.Decimal:
     return _down(value, 0)
 
 
-@scalar(
+@_scalar(
     "trunc",
     "(val DECIMAL, decimalPlaces INTEGER) -> DECIMAL",
     returns=same_decimal,
-    null_is_null=True,
 )
 def trunc_decimal_to(value: decimal.Decimal, places: int) -> decimal.Decimal:
     return _rescaled(_down(value, places), value)

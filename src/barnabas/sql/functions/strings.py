@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable
+from functools import partial
 
 from barnabas.java.numbers import JAVA_SPACE
 from barnabas.java.strings import from_units
@@ -16,26 +17,23 @@ from barnabas.sql.functions.catalog import scalar
 
 STRING = "STRING"
 """The category of these functions in SHOW FUNCTIONS."""
+_scalar = partial(scalar, category=STRING, null_is_null=True)
 
 
-@scalar(
+@_scalar(
     "lcase",
     "(input STRING) -> STRING",
     description="The text in lower case.",
-    category=STRING,
-    null_is_null=True,
     parameters={"input": "the text"},
 )
 def lcase(text: str) -> str:
     return text.lower()
 
 
-@scalar(
+@_scalar(
     "ucase",
     "(input STRING) -> STRING",
     description="The text in upper case.",
-    category=STRING,
-    null_is_null=True,
     parameters={"input": "the text"},
 )
 def ucase(text: str) -> str:
@@ -45,37 +43,31 @@ def ucase(text: str) -> str:
 _WORD = re.compile(r"\S+\s*", re.ASCII)
 
 
-@scalar(
+@_scalar(
     "initcap",
     "(str STRING) -> STRING",
     description="The text with the first letter of each word in upper case and all others in "
     "lower case. White space ends a word; that before the first word is dropped.",
-    category=STRING,
-    null_is_null=True,
     parameters={"str": "the text"},
 )
 def initcap(text: str) -> str:
     return "".join(word[:1].upper() + word[1:] for word in _WORD.findall(text.lower()))
 
 
-@scalar(
+@_scalar(
     "trim",
     "(input STRING) -> STRING",
     description="The text without white space and control characters at its ends.",
-    category=STRING,
-    null_is_null=True,
     parameters={"input": "the text"},
 )
 def trim(text: str) -> str:
     return text.strip(JAVA_SPACE)
 
 
-@scalar(
+@_scalar(
     "replace",
     "(str STRING, oldStr STRING, newStr STRING) -> STRING",
     description="The text with another one in place of each occurrence of a part.",
-    category=STRING,
-    null_is_null=True,
     parameters={
         "str": "the text",
         "oldStr": "the part to replace",
@@ -132,13 +124,11 @@ def _want_two(inputs: tuple[object, ...]) -> None:
         raise EvaluationError("Function Concat_WS expects at least two input arguments.")
 
 
-@scalar(
+@_scalar(
     "split",
     "(string STRING, delimiter STRING) -> ARRAY<STRING>",
     description="The pieces of a text (or bytes) between delimiters, with the empty ones; each "
     "character (or byte) if the delimiter is empty.",
-    category=STRING,
-    null_is_null=True,
     variation="Splits a text.",
     parameters={"string": "the text to split", "delimiter": "what separates the pieces"},
 )
@@ -148,10 +138,9 @@ def split(text: str, delimiter: str) -> list[str]:
     return list(text) or [""]
 
 
-@scalar(
+@_scalar(
     "split",
     "(bytes BYTES, delimiter BYTES) -> ARRAY<BYTES>",
-    null_is_null=True,
     variation="Splits bytes.",
     parameters={"bytes": "the bytes to split", "delimiter": "what separates the pieces"},
 )
@@ -161,14 +150,12 @@ def split_bytes(value: bytes, delimiter: bytes) -> list[bytes]:
     return [value[i : i + 1] for i in range(len(value))] or [b""]
 
 
-@scalar(
+@_scalar(
     "split_to_map",
     "(input STRING, entryDelimiter STRING, kvDelimiter STRING) -> MAP<STRING, STRING>",
     description="Parses a text into a map: `entryDelimiter` separates entries, `kvDelimiter` a "
     "key from its value. The last of several values for a key counts; entries without "
     "`kvDelimiter` are left out. NULL if a delimiter is empty, or both are the same.",
-    category=STRING,
-    null_is_null=True,
     parameters={
         "input": "the text",
         "entryDelimiter": "what separates entries",
@@ -208,22 +195,19 @@ def field(text: str | None, *texts: str | None) -> int:
     return texts.index(text) + 1 if text is not None and text in texts else 0
 
 
-@scalar(
+@_scalar(
     "Chr",
     "(decimalCode INTEGER) -> STRING",
     description="The character of a code, or of the text of Java escapes like \\u004b.",
-    category=STRING,
-    null_is_null=True,
     parameters={"decimalCode": "the code point, in decimal"},
 )
 def character(code: int) -> str | None:
     return from_units(chr(code)) if 0 <= code <= 0x10FFFF else None
 
 
-@scalar(
+@_scalar(
     "Chr",
     "(utf16Code STRING) -> STRING",
-    null_is_null=True,
     parameters={"utf16Code": "an escape of UTF-16 such as \\u004b, or two for one character"},
 )
 def character_of_escape(escape: str) -> str | None:
@@ -263,10 +247,9 @@ def random_uuid() -> str:
     return str(make_uuid())
 
 
-@scalar(
+@_scalar(
     "UUID",
     "(bytes BYTES) -> STRING",
-    null_is_null=True,
     variation="The one that the bytes hold; NULL if they are not 16.",
 )
 def uuid_of_bytes(value: bytes) -> str | None:

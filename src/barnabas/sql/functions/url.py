@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import quote, unquote_to_bytes
 
 from barnabas.java.strings import decode_utf8
@@ -12,14 +13,13 @@ from barnabas.sql.functions.catalog import scalar
 from barnabas.sql.functions.java_uri import Uri, parse_uri
 
 URL = "URL"
+_scalar = partial(scalar, category=URL, null_is_null=True)
 
 
-@scalar(
+@_scalar(
     "url_encode_param",
     "(input STRING) -> STRING",
     description="The text encoded as a parameter of a URL (application/x-www-form-urlencoded).",
-    category=URL,
-    null_is_null=True,
     parameters={"input": "the text"},
 )
 def url_encode_param(text: str) -> str:
@@ -30,12 +30,10 @@ def url_encode_param(text: str) -> str:
 _ESCAPES = re.compile("(?:%[0-9A-Fa-f]{2})+")
 
 
-@scalar(
+@_scalar(
     "url_decode_param",
     "(input STRING) -> STRING",
     description="Decodes a text that was encoded for a URL (application/x-www-form-urlencoded).",
-    category=URL,
-    null_is_null=True,
     parameters={"input": "the encoded text"},
 )
 def url_decode_param(text: str) -> str:
@@ -50,12 +48,10 @@ def url_decode_param(text: str) -> str:
 def _declare(
     name: str, result: str, description: str, part: Callable[[Uri], str | int | None]
 ) -> None:
-    @scalar(
+    @_scalar(
         name,
         f"(input STRING) -> {result}",
         description=description,
-        category=URL,
-        null_is_null=True,
         parameters={"input": "the URL"},
     )
     def extract(text: str) -> str | int | None:
