@@ -48,53 +48,28 @@ class TransactionEvent(Enum):
     EXPIRED = "nobody used the id for long"
 
 
-_AT_REST: Final = frozenset(
-    {
-        TransactionState.EMPTY,
-        TransactionState.COMPLETE_COMMIT,
-        TransactionState.COMPLETE_ABORT,
-    }
-)
+_State, _Event = TransactionState, TransactionEvent
+
+_AT_REST: Final = frozenset({_State.EMPTY, _State.COMPLETE_COMMIT, _State.COMPLETE_ABORT})
 
 TRANSITIONS: Final[dict[tuple[TransactionState, TransactionEvent], TransactionState]] = {
-    (TransactionState.EMPTY, TransactionEvent.PRODUCER_INITIALIZED): TransactionState.EMPTY,
-    (
-        TransactionState.COMPLETE_COMMIT,
-        TransactionEvent.PRODUCER_INITIALIZED,
-    ): TransactionState.EMPTY,
-    (
-        TransactionState.COMPLETE_ABORT,
-        TransactionEvent.PRODUCER_INITIALIZED,
-    ): TransactionState.EMPTY,
-    (TransactionState.EMPTY, TransactionEvent.PARTITIONS_ADDED): TransactionState.ONGOING,
-    (TransactionState.ONGOING, TransactionEvent.PARTITIONS_ADDED): TransactionState.ONGOING,
-    (
-        TransactionState.COMPLETE_COMMIT,
-        TransactionEvent.PARTITIONS_ADDED,
-    ): TransactionState.ONGOING,
-    (TransactionState.COMPLETE_ABORT, TransactionEvent.PARTITIONS_ADDED): TransactionState.ONGOING,
-    (TransactionState.ONGOING, TransactionEvent.COMMIT_DECIDED): TransactionState.PREPARE_COMMIT,
-    (TransactionState.ONGOING, TransactionEvent.ABORT_DECIDED): TransactionState.PREPARE_ABORT,
+    (_State.EMPTY, _Event.PRODUCER_INITIALIZED): _State.EMPTY,
+    (_State.COMPLETE_COMMIT, _Event.PRODUCER_INITIALIZED): _State.EMPTY,
+    (_State.COMPLETE_ABORT, _Event.PRODUCER_INITIALIZED): _State.EMPTY,
+    (_State.EMPTY, _Event.PARTITIONS_ADDED): _State.ONGOING,
+    (_State.ONGOING, _Event.PARTITIONS_ADDED): _State.ONGOING,
+    (_State.COMPLETE_COMMIT, _Event.PARTITIONS_ADDED): _State.ONGOING,
+    (_State.COMPLETE_ABORT, _Event.PARTITIONS_ADDED): _State.ONGOING,
+    (_State.ONGOING, _Event.COMMIT_DECIDED): _State.PREPARE_COMMIT,
+    (_State.ONGOING, _Event.ABORT_DECIDED): _State.PREPARE_ABORT,
     # Since KIP-890 a producer may abort before a partition was added: a batch may be under way.
-    (TransactionState.EMPTY, TransactionEvent.ABORT_DECIDED): TransactionState.PREPARE_ABORT,
-    (
-        TransactionState.COMPLETE_COMMIT,
-        TransactionEvent.ABORT_DECIDED,
-    ): TransactionState.PREPARE_ABORT,
-    (
-        TransactionState.COMPLETE_ABORT,
-        TransactionEvent.ABORT_DECIDED,
-    ): TransactionState.PREPARE_ABORT,
-    (
-        TransactionState.PREPARE_COMMIT,
-        TransactionEvent.MARKERS_WRITTEN,
-    ): TransactionState.COMPLETE_COMMIT,
-    (
-        TransactionState.PREPARE_ABORT,
-        TransactionEvent.MARKERS_WRITTEN,
-    ): TransactionState.COMPLETE_ABORT,
-    (TransactionState.EMPTY, TransactionEvent.EXPIRED): TransactionState.DEAD,
-    (TransactionState.COMPLETE_COMMIT, TransactionEvent.EXPIRED): TransactionState.DEAD,
-    (TransactionState.COMPLETE_ABORT, TransactionEvent.EXPIRED): TransactionState.DEAD,
+    (_State.EMPTY, _Event.ABORT_DECIDED): _State.PREPARE_ABORT,
+    (_State.COMPLETE_COMMIT, _Event.ABORT_DECIDED): _State.PREPARE_ABORT,
+    (_State.COMPLETE_ABORT, _Event.ABORT_DECIDED): _State.PREPARE_ABORT,
+    (_State.PREPARE_COMMIT, _Event.MARKERS_WRITTEN): _State.COMPLETE_COMMIT,
+    (_State.PREPARE_ABORT, _Event.MARKERS_WRITTEN): _State.COMPLETE_ABORT,
+    (_State.EMPTY, _Event.EXPIRED): _State.DEAD,
+    (_State.COMPLETE_COMMIT, _Event.EXPIRED): _State.DEAD,
+    (_State.COMPLETE_ABORT, _Event.EXPIRED): _State.DEAD,
 }
 """A pair that is not listed raises KeyError: it is a bug."""
