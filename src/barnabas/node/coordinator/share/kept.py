@@ -106,15 +106,7 @@ def snapshot_record(key: SharePartitionKey, kept: Kept) -> CoordinatorRecord:
             delivery_complete_count=kept.delivery_complete_count,
             create_timestamp=kept.create_timestamp_ms,
             write_timestamp=kept.write_timestamp_ms,
-            state_batches=[
-                ShareSnapshotValueStateBatch(
-                    first_offset=batch.first_offset,
-                    last_offset=batch.last_offset,
-                    delivery_state=batch.delivery_state,
-                    delivery_count=batch.delivery_count,
-                )
-                for batch in kept.batches
-            ],
+            state_batches=[batch.as_struct(ShareSnapshotValueStateBatch) for batch in kept.batches],
         ),
     )
 
@@ -129,12 +121,7 @@ def update_record(key: SharePartitionKey, snapshot_epoch: int, update: Update) -
             start_offset=update.start_offset,
             delivery_complete_count=update.delivery_complete_count,
             state_batches=[
-                ShareUpdateValueStateBatch(
-                    first_offset=batch.first_offset,
-                    last_offset=batch.last_offset,
-                    delivery_state=batch.delivery_state,
-                    delivery_count=batch.delivery_count,
-                )
+                batch.as_struct(ShareUpdateValueStateBatch)
                 for batch in combine((), update.batches, update.start_offset)
             ],
         ),
@@ -157,7 +144,7 @@ def from_snapshot(value: ShareSnapshotValue) -> Kept:
         leader_epoch=value.leader_epoch,
         start_offset=value.start_offset,
         delivery_complete_count=value.delivery_complete_count,
-        batches=tuple(_batch(batch) for batch in value.state_batches),
+        batches=tuple(map(StateBatch.of, value.state_batches)),
         create_timestamp_ms=value.create_timestamp,
         write_timestamp_ms=value.write_timestamp,
     )
@@ -169,11 +156,5 @@ def from_update(value: ShareUpdateValue) -> Update:
         leader_epoch=value.leader_epoch,
         start_offset=value.start_offset,
         delivery_complete_count=value.delivery_complete_count,
-        batches=[_batch(batch) for batch in value.state_batches],
-    )
-
-
-def _batch(batch: ShareSnapshotValueStateBatch | ShareUpdateValueStateBatch) -> StateBatch:
-    return StateBatch(
-        batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count
+        batches=[StateBatch.of(batch) for batch in value.state_batches],
     )

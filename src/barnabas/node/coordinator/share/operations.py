@@ -185,15 +185,7 @@ def outcomes_of(operation: Operation[Message], response: Any) -> dict[tuple[Uuid
 def _tell_state(result: share_state.ReadShareGroupStatePartitionResult, state: ShareState) -> None:
     result.state_epoch = state.state_epoch
     result.start_offset = state.start_offset
-    result.state_batches = [
-        share_state.StateBatch(
-            first_offset=batch.first_offset,
-            last_offset=batch.last_offset,
-            delivery_state=batch.delivery_state,
-            delivery_count=batch.delivery_count,
-        )
-        for batch in state.batches
-    ]
+    result.state_batches = [batch.as_struct(share_state.StateBatch) for batch in state.batches]
 
 
 def _tell_summary(
@@ -207,18 +199,6 @@ def _tell_summary(
 
 def _tell_nothing(_result: Any, _outcome: Any) -> None:
     """Add nothing: the absence of an error is the whole answer."""
-
-
-def batches_of(
-    batches: Sequence[share_state.StateBatch | share_state.StateBatch],
-) -> list[StateBatch]:
-    """Batches of a message as the share room has them."""
-    return [
-        StateBatch(
-            batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count
-        )
-        for batch in batches
-    ]
 
 
 INITIALIZE: Final = Operation(
@@ -245,7 +225,7 @@ READ: Final = Operation(
     result=share_state.ReadShareGroupStatePartitionResult,
     tell=_tell_state,
     read=lambda result: ShareState(
-        result.state_epoch, result.start_offset, tuple(batches_of(result.state_batches))
+        result.state_epoch, result.start_offset, tuple(map(StateBatch.of, result.state_batches))
     ),
     answers_once=True,
 )
@@ -258,7 +238,7 @@ WRITE: Final = Operation(
         (question.state_epoch, question.leader_epoch),
         question.start_offset,
         question.delivery_complete_count,
-        batches_of(question.state_batches),
+        [StateBatch.of(batch) for batch in question.state_batches],
     ),
     response=share_state.WriteShareGroupStateResponse,
     response_topic=share_state.WriteStateResult,

@@ -232,15 +232,7 @@ class CoordinatorPersister:
             leader_epoch=write.epochs[1],
             start_offset=write.start_offset,
             delivery_complete_count=write.delivery_complete_count,
-            state_batches=[
-                share_state.StateBatch(
-                    first_offset=batch.first_offset,
-                    last_offset=batch.last_offset,
-                    delivery_state=batch.delivery_state,
-                    delivery_count=batch.delivery_count,
-                )
-                for batch in write.batches
-            ],
+            state_batches=[batch.as_struct(share_state.StateBatch) for batch in write.batches],
         )
         outcome: Any = Failure(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The write was given up.")
         try:

@@ -4,11 +4,14 @@ Everything before the start offset is done. Of what follows, the batches say in 
 and how often it was delivered; what no batch covers was never delivered. Source: KIP-932.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from barnabas.base.ids import Uuid, uuid_from_text, uuid_to_text
 from barnabas.protocol.errors import ErrorCode
+
+T = TypeVar("T")
 
 UNINITIALIZED_EPOCH: Final = -1
 UNINITIALIZED_OFFSET: Final = -1
@@ -48,6 +51,22 @@ class StateBatch:
     last_offset: int
     delivery_state: int
     delivery_count: int
+
+    @classmethod
+    def of(cls, struct: Any) -> "StateBatch":
+        """The batch of a message or a record, all of which have structs of their own for it."""
+        return cls(
+            struct.first_offset, struct.last_offset, struct.delivery_state, struct.delivery_count
+        )
+
+    def as_struct(self, kind: Callable[..., T]) -> T:
+        """The batch as a struct of a message or record."""
+        return kind(
+            first_offset=self.first_offset,
+            last_offset=self.last_offset,
+            delivery_state=self.delivery_state,
+            delivery_count=self.delivery_count,
+        )
 
 
 @dataclass(frozen=True, slots=True)
