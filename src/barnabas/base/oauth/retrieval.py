@@ -126,16 +126,14 @@ def _assertion(settings: RetrievalSettings, now_ms: int) -> str:
     return text
 
 
-def make_assertion(
-    settings: AssertionSettings, now_ms: int, new_id: Callable[[], str] = lambda: str(uuid.uuid4())
-) -> str:
+def make_assertion(settings: AssertionSettings, now_ms: int) -> str:
     """Sign one. Blocks, since files are read again. Raises FetchError."""
     try:
         import jwt
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
     except ImportError as error:
         raise FetchError(LIBRARY_MISSING, is_final=True) from error
-    header, claims = assertion_parts(settings, now_ms, new_id)
+    header, claims = assertion_parts(settings, now_ms, lambda: str(uuid.uuid4()))
     passphrase = settings.passphrase.encode() if settings.passphrase else None
     try:
         key: Any = load_pem_private_key(read_file(settings.key_file), passphrase)

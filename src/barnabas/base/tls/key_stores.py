@@ -156,10 +156,10 @@ def trusted_certificates(config: StringKeys, prefix: str = "") -> str | None:
     return "".join(map(pem_certificate, certificates))
 
 
-def store_files(config: StringKeys, prefix: str = "") -> list[str]:
+def store_files(config: StringKeys) -> list[str]:
     """The files of both stores, as far as they are set."""
     names = ("keystore", "truststore")
-    locations = [config.get_str(f"{prefix}ssl.{name}.location") for name in names]
+    locations = [config.get_str(f"ssl.{name}.location") for name in names]
     return [location for location in locations if location]
 
 

@@ -199,16 +199,14 @@ class PartitionLog(LogState):
             raise ValueError(f"offset {offset} is beyond high watermark {self.high_watermark}")
         retention.raise_log_start(self, offset)
 
-    def apply_retention(self, now_ms: int, high_watermark: int | None = None) -> int:
+    def apply_retention(self, now_ms: int) -> int:
         """Drop the segments that retention no longer keeps; returns how many.
 
         Nothing at or above the high watermark goes.
         """
         self.check_online()
-        if high_watermark is None:
-            high_watermark = self.high_watermark
         try:
-            return retention.apply(self, now_ms, high_watermark)
+            return retention.apply(self, now_ms, self.high_watermark)
         except OSError as error:
             raise self.fail(error) from error
 

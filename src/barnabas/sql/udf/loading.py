@@ -46,17 +46,14 @@ class ExtensionError(Exception):
 
 
 def load_extensions(
-    directory: str | None = None,
-    catalog: Mapping[str, Function] | None = None,
-    *,
-    packages: Iterable[EntryPoint] | None = None,
+    directory: str | None = None, *, packages: Iterable[EntryPoint] | None = None
 ) -> Mapping[str, Function]:
     """The catalog with the functions of installed packages and of the directory's files.
 
-    `directory` is `ksql.extension.dir`, None or empty for none; `catalog` is ours if not given, and
-    `packages` the entry points of those that are installed. Raises ExtensionError.
+    `directory` is `ksql.extension.dir`, None or empty for none; `packages` are the entry points of
+    those that are installed, if not given. Raises ExtensionError.
     """
-    result = functions() if catalog is None else catalog
+    result = functions()
     for entry in _installed() if packages is None else packages:
         declarations, source = _of_package(entry)
         result = _merged(result, declarations, source)
