@@ -18,7 +18,7 @@ from barnabas.node.coordinator.group.classic.states import GroupState
 from barnabas.node.coordinator.group.config import GroupConfig
 from barnabas.node.coordinator.group.records import RECORD_TYPES
 from barnabas.node.coordinator.group.shard import GroupShard
-from barnabas.node.coordinator.loader import replay_batches
+from barnabas.node.coordinator.record_codec import replay_batches
 from barnabas.protocol.errors import ErrorCode
 from support.group_members import PARTITIONS, Cohort
 from support.group_world import GroupWorld

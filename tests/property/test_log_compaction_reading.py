@@ -9,10 +9,9 @@ from barnabas.base.disk import Disk
 from barnabas.node.log.compaction.cleaner import Cleaner, read_chunks
 from barnabas.node.log.compaction.job import CleanJob, Source
 from barnabas.node.log.compaction.offset_map import OffsetMap, map_bytes
-from barnabas.node.log.compaction.retention import BatchFilter
+from barnabas.node.log.compaction.retention import BatchFilter, TransactionTracker
 from barnabas.node.log.compaction.rewrite import keep_records
 from barnabas.node.log.compaction.scan import decompress_batch, scan_records
-from barnabas.node.log.compaction.transactions import TransactionTracker
 from barnabas.protocol.records.batch import (
     BatchHeader,
     Codec,

@@ -19,8 +19,8 @@ from barnabas.java.regex_characters import JavaError
 from barnabas.java.strings import decode_utf8, to_units
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions import json_text
-from barnabas.sql.functions.java_uri import parse_uri
 from barnabas.sql.functions.regex import split_as_java
+from barnabas.sql.functions.url import parse_uri
 from support.apache_kafka import java_with_kafka, needs_apache_kafka
 from support.sql_calls import call
 

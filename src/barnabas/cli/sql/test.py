@@ -59,7 +59,7 @@ def test_command(
     `--@test: name` begins each test, with INSERT and ASSERT VALUES. Exit code 5 if a test fails.
     """
     with extra_packages("sql", "tests of SQL need"):
-        from barnabas.sql.testing.files import FileError
+        from barnabas.sql.testing.sql_files import FileError
         from barnabas.sql.udf import ExtensionError, load_extensions
 
     if bool(tests) == (sql_file is not None):
@@ -83,7 +83,7 @@ def test_command(
 def _run_three(
     sql_file: str, input_file: str | None, output_file: str, catalog: Mapping[str, Function]
 ) -> dict[str, object]:
-    from barnabas.sql.testing.files import read_records, run_records
+    from barnabas.sql.testing.sql_files import read_records, run_records
 
     inputs = [] if input_file is None else read_records(input_file, "inputs")
     outputs = read_records(output_file, "outputs")

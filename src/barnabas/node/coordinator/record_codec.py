@@ -4,13 +4,17 @@ A key begins with the number of its record type, a value with its version (int16
 message follows. Source: Kafka's CoordinatorRecordSerde.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 
-from barnabas.node.coordinator.decision import CoordinatorRecord
+from barnabas.base.disk import Buffer
+from barnabas.node.coordinator.decision import CoordinatorRecord, Shard
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.records.batch import CorruptBatchError, check_crc, iterate_headers
+from barnabas.protocol.records.control import EndTxn, decode_control
 from barnabas.protocol.records.own_batch import KeyValue
-from barnabas.protocol.records.records import Record
+from barnabas.protocol.records.records import Record, decode_records
 from barnabas.protocol.schema import Message
 
 RecordTypes = Mapping[int, tuple[type[Message], type[Message]]]
@@ -98,3 +102,38 @@ def record_size_bytes(record: KeyValue) -> int:
     """An upper bound of what the record takes in a batch."""
     key, value = record
     return len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES
+
+
+# -- replay at load: the batches of a partition into its shard
+#
+# Source: Kafka's CoordinatorLoaderImpl.
+
+
+telemetry = logging.getLogger(__name__)
+
+
+def replay_batches(data: Buffer, shard: Shard, types: RecordTypes) -> int:
+    """Replay whole batches; return the offset after the last of them.
+
+    A record of an unknown type, from a later version, is left out with a warning. Raises
+    DecodeError for what is malformed, and CorruptBatchError for damage. What the disk of this
+    node has garbled would otherwise pass for what was written, while other replicas know better;
+    Kafka's loader does not look.
+    """
+    end_offset = 0
+    for position, header in iterate_headers(data):
+        end_offset = header.next_offset
+        if not check_crc(data, position, header):
+            raise CorruptBatchError(f"the batch at offset {header.base_offset} is damaged")
+        for record in decode_records(data, position):
+            if header.is_control:
+                marker = decode_control(record)
+                if isinstance(marker, EndTxn):
+                    shard.replay_end_transaction(header.producer_id, marker.is_commit)
+                continue
+            decoded = decode_record(record, types)
+            if decoded is None:
+                telemetry.warning("record %d has an unknown type", record.offset)
+                continue
+            shard.replay(record.offset, header.producer_id, decoded)
+    return end_offset

@@ -27,13 +27,12 @@ from barnabas.node.coordinator.decision import (
     Transactional,
     Waiter,
 )
-from barnabas.node.coordinator.loader import replay_batches
 from barnabas.node.coordinator.partition_writer import (
     CoordinatorWriteError,
     PartitionWriter,
     coordinator_error,
 )
-from barnabas.node.coordinator.record_codec import RecordTypes
+from barnabas.node.coordinator.record_codec import RecordTypes, replay_batches
 from barnabas.node.coordinator.runtime_entry import Entry, Parked, Pending
 from barnabas.node.log.producers.verification import AppendTerms
 from barnabas.node.loop.promise import Promise

@@ -1,9 +1,13 @@
-"""Effects of commands on queries: the queries of TERMINATE, and those that end with a source."""
+"""Effects of commands: on queries (those of TERMINATE, and those that end with a source), and on
+the topics and schemas that a source needs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.analysis import commands
 from barnabas.sql.analysis.commands import (
     AlterSourceCommand,
@@ -13,11 +17,22 @@ from barnabas.sql.analysis.commands import (
     DropSourceCommand,
     DropTypeCommand,
     QueryCommand,
+    TopicWish,
 )
-from barnabas.sql.analysis.metastore import MetaStore
+from barnabas.sql.analysis.metastore import DataSource, MetaStore
+from barnabas.sql.engine.cluster import Cluster, ClusterError, NewTopic, TopicInfo
 from barnabas.sql.engine.command_log import ControlCommand, StoredCommand
+from barnabas.sql.engine.config import SINK_PARTITIONS, SINK_REPLICAS
 from barnabas.sql.errors import AnalysisError
+from barnabas.sql.formats.catalog import (
+    format_named,
+    is_wrapped,
+    key_wrapping,
+    value_wrapping,
+)
 from barnabas.sql.names import backquoted
+from barnabas.sql.plan.steps import FormatChoice
+from barnabas.sql.schema import Column, Part
 from barnabas.sql.syntax import tree
 from barnabas.sql.syntax.tree import Statement
 
@@ -105,3 +120,117 @@ def statement_id(statement: Statement) -> str:
         case tree.DropType():
             return f"type/{statement.name}/drop"
     return ""
+
+
+# -- the topics and schemas that commands bring with them
+
+
+_TOMBSTONES = "delete.retention.ms"
+
+
+def new_topic(
+    wish: TopicWish, topics: Mapping[str, TopicInfo], settings: Mapping[str, Any]
+) -> NewTopic:
+    """The topic that a wish asks for; raises AnalysisError if nobody says how it is to be."""
+    like = topics.get(wish.like) if wish.like is not None else None
+    partitions = wish.partitions or settings.get(SINK_PARTITIONS)
+    replicas = wish.replicas or settings.get(SINK_REPLICAS)
+    if partitions is None:
+        if like is None:
+            raise AnalysisError(
+                f"Topic '{wish.name}' does not exist. If you want to create a new topic for the "
+                "stream/table please re-run the statement providing the required 'PARTITIONS' "
+                "configuration in the WITH clause (and optionally 'REPLICAS')."
+            )
+        partitions = like.partitions
+    if replicas is None and like is not None:
+        replicas = like.replicas[0]
+    config = {"cleanup.policy": wish.cleanup_policy}
+    if wish.retention_ms is not None:
+        config["retention.ms"] = str(wish.retention_ms)
+    if "compact" in wish.cleanup_policy and "delete" in wish.cleanup_policy:
+        config.setdefault(_TOMBSTONES, config.get("retention.ms", "86400000"))
+    return NewTopic(wish.name, int(partitions), None if replicas is None else int(replicas), config)
+
+
+def check_existing(wish: TopicWish, topic: TopicInfo) -> None:
+    """Raise AnalysisError if a topic that is there is not what a statement asks for."""
+    problems = []
+    if wish.partitions is not None and wish.partitions != topic.partitions:
+        problems.append(f"partitions: {topic.partitions} (was {wish.partitions})")
+    if wish.replicas is not None and wish.replicas > topic.replicas[0]:
+        problems.append(f"replicas: {topic.replicas[0]} (was {wish.replicas})")
+    if problems:
+        raise AnalysisError(
+            f"A Kafka topic with the name '{wish.name}' already exists, with different "
+            f"partition/replica configuration than required. KSQL expects {wish.partitions} "
+            f"partitions (topic has {topic.partitions}), and {wish.replicas or topic.replicas[0]} "
+            f"replication factor (topic has {topic.replicas[0]})."
+        )
+
+
+def make_topic(
+    wish: TopicWish, cluster: Cluster, settings: Mapping[str, Any], *, is_sink: bool
+) -> None:
+    """Make the topic unless it is there. Raises AnalysisError."""
+    topics = cluster.topics()
+    topic = topics.get(wish.name)
+    if topic is not None:
+        if is_sink:
+            check_existing(wish, topic)
+        return
+    try:
+        cluster.create_topic(new_topic(wish, topics, settings))
+    except ClusterError as error:
+        raise AnalysisError(
+            f"Failed to guarantee existence of topic {wish.name}: {error}"
+        ) from error
+
+
+def register_schemas(
+    command: CreateSourceCommand, schemas: SchemaStore | None, *, is_sink: bool
+) -> None:
+    """Register the schemas of a source's key and value, as its records will have them.
+
+    Those of a stream or table over a topic are registered only if the subjects are new.
+    Raises AnalysisError.
+    """
+    source = command.source
+    _register(source, Part.KEY, source.formats.key, source.schema.key, schemas, is_sink)
+    _register(source, Part.VALUE, source.formats.value, source.schema.value, schemas, is_sink)
+
+
+def _register(
+    source: DataSource,
+    part: Part,
+    choice: FormatChoice,
+    columns: tuple[Column, ...],
+    schemas: SchemaStore | None,
+    is_sink: bool,
+) -> None:
+    format_ = format_named(choice.name)
+    if format_.schemas is None or not columns:
+        return
+    if schemas is None:
+        raise AnalysisError(
+            "Cannot create topic, because the format is "
+            f"{format_.name} and no schema registry is configured. Set "
+            "ksql.schema.registry.url in the server's properties."
+        )
+    subject = f"{source.topic}-{part.value.lower()}"
+    if "schemaId" in choice.properties:
+        return
+    wrapping = (
+        key_wrapping(format_, columns)
+        if part is Part.KEY
+        else value_wrapping(format_, columns, choice.wraps_single)
+    )
+    try:
+        if not is_sink and schemas.latest(subject) is not None:
+            return
+        text = format_.schemas.text(columns, choice.properties, wraps=is_wrapped(format_, wrapping))
+        schemas.register(subject, format_.schemas.schema_type, text)
+    except FormatError as error:
+        raise AnalysisError(
+            f"Could not register schema for topic {source.topic}: {error}"
+        ) from error

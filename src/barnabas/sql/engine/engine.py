@@ -26,7 +26,16 @@ from barnabas.sql.analysis.commands import (
 )
 from barnabas.sql.analysis.metastore import DataSource, MetaStore
 from barnabas.sql.engine import config
-from barnabas.sql.engine.applying import apply_to, command_id, controls, statement_id, wishes
+from barnabas.sql.engine.applying import (
+    apply_to,
+    command_id,
+    controls,
+    make_topic,
+    new_topic,
+    register_schemas,
+    statement_id,
+    wishes,
+)
 from barnabas.sql.engine.asking import Asking
 from barnabas.sql.engine.cluster import Cluster, ClusterError
 from barnabas.sql.engine.command_log import (
@@ -45,7 +54,6 @@ from barnabas.sql.engine.queries import QueryRunner
 from barnabas.sql.engine.running import RunningQueries, RunningQuery
 from barnabas.sql.engine.session import Session
 from barnabas.sql.engine.tables import TableView
-from barnabas.sql.engine.topics import make_topic, new_topic, register_schemas
 from barnabas.sql.engine.views import Views
 from barnabas.sql.errors import AnalysisError, SqlError
 from barnabas.sql.functions.catalog import Function

@@ -21,6 +21,13 @@ from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.server.assertions import Assertions
+from barnabas.sql.server.details import (
+    described_function,
+    error_statistics,
+    formatted,
+    property_entities,
+    statistics,
+)
 from barnabas.sql.server.entities import (
     Entity,
     entity,
@@ -31,9 +38,6 @@ from barnabas.sql.server.entities import (
     source_info,
     topic_info,
 )
-from barnabas.sql.server.function_texts import described_function
-from barnabas.sql.server.properties import property_entities
-from barnabas.sql.server.statistics import error_statistics, formatted, statistics
 from barnabas.sql.syntax import tree
 from barnabas.sql.syntax.tree import Described, Listed, ParsedStatement, SourceKind
 

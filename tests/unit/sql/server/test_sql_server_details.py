@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.sql.engine.cluster import ClusterError
-from barnabas.sql.server.statistics import Stat, formatted
+from barnabas.sql.server.details import Stat, formatted
 from support.sql_server_world import SqlWorld
 
 STORY = (

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from barnabas.sql.functions.built_in import functions
-from barnabas.sql.server.function_texts import described_function
+from barnabas.sql.server.details import described_function
 from barnabas.sql.udf import ExtensionError, load_extensions, udf
 from support.sql_udf import value_of
 

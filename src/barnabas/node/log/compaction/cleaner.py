@@ -12,14 +12,13 @@ from barnabas.base.disk import Buffer, Disk, DiskFile
 from barnabas.node.log.compaction.cleaned_segment import CleanedSegment
 from barnabas.node.log.compaction.job import CleanJob, GroupCleaned, MapBuilt, Source
 from barnabas.node.log.compaction.offset_map import OffsetMap
-from barnabas.node.log.compaction.retention import BatchFilter
+from barnabas.node.log.compaction.retention import BatchFilter, TransactionTracker
 from barnabas.node.log.compaction.scan import (
     decompress_batch,
     offsets_of,
     require_crc,
     scan_records,
 )
-from barnabas.node.log.compaction.transactions import TransactionTracker
 from barnabas.node.log.index.txn_index import AbortedTransaction, read_aborted
 from barnabas.node.log.names import LOG_SUFFIX, TXN_INDEX_SUFFIX, offset_file
 from barnabas.protocol.records.batch import (

@@ -17,15 +17,12 @@ from barnabas.node.metadata.controller.config_changes import (
     alter_configs,
     incremental_alter_configs,
 )
-from barnabas.node.metadata.controller.create_partitions import create_partitions
-from barnabas.node.metadata.controller.create_topics import create_topics
 from barnabas.node.metadata.controller.decision import ControllerState, Decision
 from barnabas.node.metadata.controller.delegation_tokens import (
     create_delegation_token,
     expire_delegation_token,
     renew_delegation_token,
 )
-from barnabas.node.metadata.controller.delete_topics import delete_topics
 from barnabas.node.metadata.controller.elections import elect_leaders
 from barnabas.node.metadata.controller.features import update_features
 from barnabas.node.metadata.controller.reassignment import (
@@ -33,6 +30,11 @@ from barnabas.node.metadata.controller.reassignment import (
     list_partition_reassignments,
 )
 from barnabas.node.metadata.controller.scram_credentials import alter_user_scram_credentials
+from barnabas.node.metadata.controller.topics import (
+    create_partitions,
+    create_topics,
+    delete_topics,
+)
 from barnabas.node.metadata.image import ControllerImage, Endpoint
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.snapshot import register_controller_record

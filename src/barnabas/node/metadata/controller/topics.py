@@ -1,10 +1,13 @@
-"""CreateTopics (API 19, versions 2-7; KIP-464 defaults, KIP-525 configs in the response).
+"""Topics: created, deleted, given more partitions.
+
+CreateTopics (API 19, versions 2-7; KIP-464 defaults, KIP-525 configs in the response).
 
 Left out: create.topic.policy.class.name (Java classes).
 """
 
 from collections import Counter
 
+from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.node.metadata.config_view import topic_entries
 from barnabas.node.metadata.controller.assignment import (
     check_manual_assignment,
@@ -21,19 +24,28 @@ from barnabas.node.metadata.controller.decision import (
     Failure,
 )
 from barnabas.node.metadata.ids import random_uuid
-from barnabas.node.metadata.image import ConfigResourceType, PartitionImage
+from barnabas.node.metadata.image import ConfigResourceType, PartitionImage, TopicImage
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.snapshot import partition_record
 from barnabas.node.metadata.topic_names import invalid_topic_name_reason, metric_form
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.metadata_records import TopicRecord
+from barnabas.protocol.messages.metadata_records import RemoveTopicRecord, TopicRecord
 from barnabas.protocol.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
 )
 from barnabas.protocol.well_known import CLUSTER_METADATA
 
@@ -239,3 +251,162 @@ def _too_many(request: CreateTopicsRequest) -> Decision[CreateTopicsResponse]:
             ]
         )
     )
+
+
+# -- DeleteTopics (API 20, versions 1-6; by id since KIP-516)
+
+
+def delete_topics(
+    state: ControllerState, request: DeleteTopicsRequest
+) -> Decision[DeleteTopicsResponse]:
+    """Decide each topic of the request; those that exist and are named once go."""
+    wanted = [DeleteTopicState(name=name) for name in request.topic_names] + list(request.topics)
+    disabled = not state.config.get_bool("delete.topic.enable")
+    times_named = Counter((topic.name, topic.topic_id) for topic in wanted)
+    decision = Decision(DeleteTopicsResponse())
+    removed: set[Uuid] = set()
+    for topic in wanted:
+        times = times_named.pop((topic.name, topic.topic_id), 0)
+        if times == 0:
+            continue
+        if disabled:
+            outcome: TopicImage | Failure = Failure(
+                ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled."
+            )
+        else:
+            outcome = _find(state, topic, times)
+            if isinstance(outcome, TopicImage) and not state.mutations.spend(
+                len(outcome.partitions)
+            ):
+                outcome = QUOTA_EXCEEDED
+        if isinstance(outcome, Failure):
+            result = DeletableTopicResult(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                error_code=outcome.code,
+                error_message=outcome.message,
+            )
+        else:
+            result = DeletableTopicResult(name=outcome.name, topic_id=outcome.id)
+            if outcome.id not in removed:
+                removed.add(outcome.id)
+                decision.records.append(MetadataRecord(RemoveTopicRecord(topic_id=outcome.id)))
+        decision.response.responses.append(result)
+    return decision
+
+
+def _find(
+    state: ControllerState, topic: DeleteTopicState, times_named: int
+) -> TopicImage | Failure:
+    topics = state.image.topics
+    if topic.name is None:
+        if topic.topic_id == ZERO_UUID:
+            return Failure(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        if times_named > 1:
+            return Failure(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
+        return topics.by_id.get(topic.topic_id) or _unknown(ErrorCode.UNKNOWN_TOPIC_ID)
+    if topic.topic_id != ZERO_UUID:
+        return Failure(
+            ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
+        )
+    if times_named > 1:
+        return Failure(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    return topics.by_name.get(topic.name) or _unknown(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _unknown(code: ErrorCode) -> Failure:
+    return Failure(code, code.message)
+
+
+# -- CreatePartitions (API 37, versions 0-3; KIP-195)
+
+
+def create_partitions(
+    state: ControllerState, request: CreatePartitionsRequest
+) -> Decision[CreatePartitionsResponse]:
+    """Decide each topic of the request; those that can grow do."""
+    decision = Decision(CreatePartitionsResponse())
+    times_named = Counter(topic.name for topic in request.topics)
+    for topic in request.topics:
+        times = times_named.pop(topic.name, 0)
+        if times == 0:
+            continue
+        room = RECORDS_PER_REQUEST_MAX - len(decision.records)
+        records = _grow(state, topic, times, room)
+        result = CreatePartitionsTopicResult(name=topic.name, error_message=None)
+        if isinstance(records, Failure):
+            result.error_code, result.error_message = records
+        else:
+            decision.records += records
+        decision.response.results.append(result)
+    if request.validate_only:
+        decision.records.clear()
+    return decision
+
+
+def _grow(
+    state: ControllerState, topic: CreatePartitionsTopic, times_named: int, room: int
+) -> list[MetadataRecord] | Failure:
+    if times_named > 1:
+        return Failure(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    image = state.image.topics.by_name.get(topic.name)
+    if image is None:
+        return Failure(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    failure = _check_count(image, topic, room)
+    if failure is not None:
+        return failure
+    if not state.mutations.spend(topic.count - len(image.partitions)):
+        return QUOTA_EXCEEDED
+    start = len(image.partitions)
+    factor = len(image.partitions[0].replicas)
+    partitions: list[PartitionImage] | Failure
+    if topic.assignments is not None:
+        partitions = _assigned_to_new(state, topic.assignments, start, factor)
+    else:
+        partitions = placed_partitions(topic.count - start, factor, state)
+    if isinstance(partitions, Failure):
+        return partitions
+    level = state.image.metadata_version
+    return [
+        partition_record(image.id, number, partition, level)
+        for number, partition in enumerate(partitions, start)
+    ]
+
+
+def _check_count(image: TopicImage, topic: CreatePartitionsTopic, room: int) -> Failure | None:
+    current = len(image.partitions)
+    if topic.count == current:
+        return Failure(ErrorCode.INVALID_PARTITIONS, f"Topic already has {current} partition(s).")
+    if topic.count < current:
+        return Failure(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {current} partition(s); "
+            f"{topic.count} would not be an increase.",
+        )
+    additional = topic.count - current
+    if additional > room:
+        return Failure(
+            ErrorCode.POLICY_VIOLATION,
+            f"The request would lead to more than {RECORDS_PER_REQUEST_MAX} metadata records; "
+            "split it.",
+        )
+    if topic.assignments is not None and len(topic.assignments) != additional:
+        return Failure(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {additional} additional partition(s), but only "
+            f"{len(topic.assignments)} assignment(s) were specified.",
+        )
+    return None
+
+
+def _assigned_to_new(
+    state: ControllerState, assignments: list[CreatePartitionsAssignment], start: int, factor: int
+) -> list[PartitionImage] | Failure:
+    partitions = []
+    for number, assignment in enumerate(assignments, start):
+        failure = check_manual_assignment(assignment.broker_ids, state, factor)
+        partition = failure or manual_partition(assignment.broker_ids, number, state)
+        if isinstance(partition, Failure):
+            return partition
+        partitions.append(partition)
+    return partitions
