@@ -37,7 +37,7 @@ def to_python(sql_type: SqlType) -> Convert | None:
         case Struct(fields):
             converts = {field.name: to_python(field.type) for field in fields}
             return lambda struct: {
-                name: _maybe(struct.get(name), convert) for name, convert in converts.items()
+                name: maybe(struct.get(name), convert) for name, convert in converts.items()
             }
     return _TO_PYTHON.get(sql_type.base)
 
@@ -57,7 +57,8 @@ def from_python(sql_type: SqlType) -> Convert:
     return _FROM_PYTHON[sql_type.base]
 
 
-def _maybe(value: Any, convert: Convert | None) -> Any:
+def maybe(value: Any, convert: Convert | None) -> Any:
+    """The value converted, unless it is NULL or has no conversion."""
     return value if value is None or convert is None else convert(value)
 
 
@@ -88,7 +89,7 @@ def _array_to_python(convert: Convert | None) -> Convert:
 def _map_to_python(key: Convert | None, value: Convert | None) -> Convert:
     if key is None and value is None:
         return dict
-    return lambda entries: {_maybe(k, key): _maybe(v, value) for k, v in entries.items()}
+    return lambda entries: {maybe(k, key): maybe(v, value) for k, v in entries.items()}
 
 
 def _to_date(days: int) -> date:
@@ -185,7 +186,7 @@ def _map_from_python(sql_type: Map, key: Convert, value: Convert) -> Convert:
     def convert(given: Any) -> dict[Any, Value]:
         # Arrow gives maps as lists of pairs.
         pairs = dict(_taken(given, (Mapping, list), sql_type))
-        return {_maybe(k, key): _maybe(v, value) for k, v in pairs.items()}
+        return {maybe(k, key): maybe(v, value) for k, v in pairs.items()}
 
     return convert
 
@@ -200,6 +201,6 @@ def _struct_from_python(sql_type: Struct) -> Convert:
         }
         if not named.keys() <= converts.keys():
             raise _refused(given, sql_type)
-        return {name: _maybe(named.get(name), c) for name, c in converts.items()}
+        return {name: maybe(named.get(name), c) for name, c in converts.items()}
 
     return convert

@@ -17,6 +17,7 @@ from barnabas.sql import types as sql
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.types import Array, BaseType, Map, SqlType, Struct, Value
 from barnabas.sql.udf.boundary import Boundary, guarded
+from barnabas.sql.udf.values import maybe
 
 
 class Vectorized:
@@ -97,16 +98,12 @@ def _pairs(sql_type: SqlType) -> Callable[[Any], Any] | None:
     match sql_type:
         case Array(item):
             convert = _pairs(item)
-            return None if convert is None else lambda items: [_maybe(i, convert) for i in items]
+            return None if convert is None else lambda items: [maybe(i, convert) for i in items]
         case Map(_, value):
             convert = _pairs(value)
-            return lambda entries: [(k, _maybe(v, convert)) for k, v in entries.items()]
+            return lambda entries: [(k, maybe(v, convert)) for k, v in entries.items()]
         case Struct(fields):
             pairs = {field.name: _pairs(field.type) for field in fields}
             if any(pairs.values()):
-                return lambda struct: {n: _maybe(v, pairs[n]) for n, v in struct.items()}
+                return lambda struct: {n: maybe(v, pairs[n]) for n, v in struct.items()}
     return None
-
-
-def _maybe(value: Any, convert: Callable[[Any], Any] | None) -> Any:
-    return value if value is None or convert is None else convert(value)

@@ -8,9 +8,9 @@ exist, the epoch of endpoint information, and who asked for the application to b
 Source: Kafka's StreamsGroup.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from barnabas.node.coordinator.decision import CoordinatorRecord
 from barnabas.node.coordinator.group.group_type import GroupType
@@ -23,7 +23,7 @@ from barnabas.node.coordinator.group.modern.group import (
 from barnabas.node.coordinator.group.modern.records import ModernRecords
 from barnabas.node.coordinator.group.streams import records
 from barnabas.node.coordinator.group.streams.member import Endpoint, MemberState, StreamsMember
-from barnabas.node.coordinator.group.streams.tasks import AssignedTasks, TaskId, Tasks, TaskSet
+from barnabas.node.coordinator.group.streams.tasks import AssignedTasks, TaskId, Tasks, task_set
 from barnabas.node.coordinator.group.streams.topology import ConfiguredTopology, Topology
 from barnabas.protocol.messages import group_records as messages
 from barnabas.protocol.schema import Message
@@ -168,21 +168,21 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
             state=_member_state(value.state),
             assigned=AssignedTasks(
                 _active_tasks(value.active_tasks, epoch),
-                _task_set(value.standby_tasks),
-                _task_set(value.warmup_tasks),
+                task_set(value.standby_tasks),
+                task_set(value.warmup_tasks),
             ),
             pending_revocation=AssignedTasks(
                 _active_tasks(value.active_tasks_pending_revocation, epoch),
-                _task_set(value.standby_tasks_pending_revocation),
-                _task_set(value.warmup_tasks_pending_revocation),
+                task_set(value.standby_tasks_pending_revocation),
+                task_set(value.warmup_tasks_pending_revocation),
             ),
         )
 
     def _target_of(self, value: messages.StreamsGroupTargetAssignmentMemberValue) -> Tasks:
         return Tasks(
-            _task_set(value.active_tasks),
-            _task_set(value.standby_tasks),
-            _task_set(value.warmup_tasks),
+            task_set(value.active_tasks),
+            task_set(value.standby_tasks),
+            task_set(value.warmup_tasks),
         )
 
     def _replay_epoch(self, key: Message, value: messages.StreamsGroupMetadataValue | None) -> None:
@@ -210,12 +210,6 @@ def _member_state(number: int) -> MemberState:
         return MemberState(number)
     except ValueError:
         return MemberState.UNKNOWN
-
-
-def _task_set(topologies: Iterable[Any]) -> TaskSet:
-    return frozenset(
-        TaskId(tasks.subtopology_id, number) for tasks in topologies for number in tasks.partitions
-    )
 
 
 def _active_tasks(

@@ -41,7 +41,7 @@ from barnabas.node.coordinator.group.streams.records import (
     member_record,
 )
 from barnabas.node.coordinator.group.streams.target import Draft, delay_key, fence, update_target
-from barnabas.node.coordinator.group.streams.tasks import TaskId, Tasks, by_subtopology
+from barnabas.node.coordinator.group.streams.tasks import TaskId, Tasks, by_subtopology, task_set
 from barnabas.node.coordinator.group.streams.topics import PartitionCount
 from barnabas.node.coordinator.group.streams.topology import (
     ConfiguredTopology,
@@ -54,7 +54,6 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.streams_groups import (
     EndpointToPartitions,
     StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatRequestTaskIds,
     StreamsGroupHeartbeatResponse,
     StreamsGroupHeartbeatResponseEndpoint,
     StreamsGroupHeartbeatResponseTaskIds,
@@ -322,13 +321,7 @@ def _owned(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
     active, standby, warmup = request.active_tasks, request.standby_tasks, request.warmup_tasks
     if active is None or standby is None or warmup is None:
         return None
-    return Tasks(_task_set(active), _task_set(standby), _task_set(warmup))
-
-
-def _task_set(tasks: list[StreamsGroupHeartbeatRequestTaskIds]) -> frozenset[TaskId]:
-    return frozenset(
-        TaskId(each.subtopology_id, number) for each in tasks for number in each.partitions
-    )
+    return Tasks(task_set(active), task_set(standby), task_set(warmup))
 
 
 def _task_ids(tasks: Iterable[TaskId]) -> list[StreamsGroupHeartbeatResponseTaskIds]:

@@ -7,7 +7,7 @@ state so that it can become active. Kafka 4.3 assigns no warm-up tasks yet; reco
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class TaskId(NamedTuple):
@@ -20,6 +20,15 @@ class TaskId(NamedTuple):
 TaskSet = frozenset[TaskId]
 """To be iterated over in order only, by `by_subtopology` or `sorted`."""
 NO_TASKS: TaskSet = frozenset()
+
+
+def task_set(subtopologies: Iterable[Any]) -> TaskSet:
+    """Tasks from a message or a record: partitions by subtopology."""
+    return frozenset(
+        TaskId(tasks.subtopology_id, number)
+        for tasks in subtopologies
+        for number in tasks.partitions
+    )
 
 
 @dataclass(frozen=True, slots=True)
