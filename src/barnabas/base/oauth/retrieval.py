@@ -21,13 +21,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from barnabas.base.errors import install_hint
-from barnabas.base.oauth.fetch import (
-    FetchError,
-    FetchSettings,
-    file_of,
-    is_file,
-    read_file,
-)
+from barnabas.base.oauth.fetch import FetchError, FetchSettings, file_of, is_file, read_file
 
 FORM: Final = "application/x-www-form-urlencoded"
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"

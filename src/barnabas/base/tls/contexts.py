@@ -15,13 +15,7 @@ from typing import Any, Final, Protocol
 
 from barnabas.base.errors import ConfigError
 from barnabas.base.tls.cipher_suites import TLS13_SUITES, openssl_name
-from barnabas.base.tls.key_stores import (
-    PEM,
-    KeyPair,
-    StringKeys,
-    own_key,
-    trusted_certificates,
-)
+from barnabas.base.tls.key_stores import PEM, KeyPair, StringKeys, own_key, trusted_certificates
 from barnabas.base.tls.x509 import Certificate, CertificateError, read_certificate
 
 SHARED_MEMORY: Final = "/dev/shm"

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from barnabas.java.time.calendar import (
-    date_of,
-    day_of_week,
-    day_of_year,
-    days_of,
-)
+from barnabas.java.time.calendar import date_of, day_of_week, day_of_year, days_of
 from barnabas.java.time.units import DAY_MS, NANOS_OF_DAY, NANOS_OF_MS, NANOS_OF_SECOND
 from barnabas.java.time.zones import Zone
 

@@ -23,12 +23,7 @@ from barnabas.java.time.elements import (
     Text,
 )
 from barnabas.java.time.fields import Moment
-from barnabas.java.time.zone_elements import (
-    LocalizedOffset,
-    Offset,
-    ZoneId,
-    ZoneName,
-)
+from barnabas.java.time.zone_elements import LocalizedOffset, Offset, ZoneId, ZoneName
 
 TWO_DIGIT_YEARS_FROM = 2000
 

@@ -8,12 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from barnabas.java.time.calendar import (
-    day_of_week,
-    days_of,
-    is_leap,
-    month_length,
-)
+from barnabas.java.time.calendar import day_of_week, days_of, is_leap, month_length
 from barnabas.java.time.elements import Reading
 from barnabas.java.time.fields import OF_DATE, OF_TIME, check_range, first_week_day
 from barnabas.java.time.units import NANOS_OF_DAY, NANOS_OF_MS, NANOS_OF_SECOND

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 
 from barnabas.java.time.elements import Mismatch, Reading
 from barnabas.java.time.fields import Moment
-from barnabas.java.time.zones import (
-    ZONE_OF_ABBREVIATION,
-    fixed,
-    long_name_at,
-    zone_of,
-)
+from barnabas.java.time.zones import ZONE_OF_ABBREVIATION, fixed, long_name_at, zone_of
 
 OFFSET = "OffsetSeconds"
 

@@ -5,9 +5,7 @@ ApiVersions advertises exactly these APIs.
 
 from operator import attrgetter
 
-from barnabas.node.broker.apis.acls import (
-    handle_describe_acls,
-)
+from barnabas.node.broker.apis.acls import handle_describe_acls
 from barnabas.node.broker.apis.alter_configs import (
     handle_alter_configs,
     handle_incremental_alter_configs,
@@ -88,9 +86,7 @@ from barnabas.node.broker.apis.tokens import (
     handle_expire_delegation_token,
     handle_renew_delegation_token,
 )
-from barnabas.node.broker.apis.topics import (
-    handle_delete_records,
-)
+from barnabas.node.broker.apis.topics import handle_delete_records
 from barnabas.node.broker.apis.transaction_listing import (
     EACH_TOPIC,
     handle_describe_producers,

@@ -20,11 +20,7 @@ from barnabas.node.log.producers.state import CompletedTransaction
 from barnabas.node.log.producers.verification import AppendTerms
 from barnabas.node.log.retention import raise_log_start, truncate_fully_and_start_at
 from barnabas.node.log.stepped_check import CheckedBatch
-from barnabas.node.log.validator import (
-    AppendOrigin,
-    Rejection,
-    prepare_client_batch,
-)
+from barnabas.node.log.validator import AppendOrigin, Rejection, prepare_client_batch
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import (
     ATTRIBUTES_POSITION,

@@ -9,11 +9,7 @@ from barnabas.base.disk import Disk
 from barnabas.node.metadata.records import MetadataRecord, decode_record, encode_record
 from barnabas.node.raft.snapshot_files import SnapshotError, decode_snapshot, encode_snapshot
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.features import (
-    KRAFT_VERSION,
-    LATEST_METADATA_VERSION,
-    METADATA_VERSION,
-)
+from barnabas.protocol.features import KRAFT_VERSION, LATEST_METADATA_VERSION, METADATA_VERSION
 from barnabas.protocol.messages.metadata_records import FeatureLevelRecord
 
 FILE_NAME = "bootstrap.checkpoint"

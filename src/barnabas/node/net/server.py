@@ -4,13 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from barnabas.base.clock import Clock, Timer
-from barnabas.base.network import (
-    Listener,
-    ListenerOptions,
-    Network,
-    StreamHandler,
-    Transport,
-)
+from barnabas.base.network import Listener, ListenerOptions, Network, StreamHandler, Transport
 from barnabas.base.peer_lines import peer_logger
 from barnabas.node.net.connection import Connection, Gate, Service
 from barnabas.node.net.connection_quotas import ConnectionLimits, ConnectionQuotas, IpRates

@@ -31,14 +31,7 @@ from barnabas.node.raft.core.events import (
 )
 from barnabas.node.raft.core.machine import step
 from barnabas.node.raft.core.peers import pick_endpoint
-from barnabas.node.raft.core.state import (
-    NEVER,
-    Leader,
-    Progress,
-    RaftState,
-    Resigned,
-    Role,
-)
+from barnabas.node.raft.core.state import NEVER, Leader, Progress, RaftState, Resigned, Role
 from barnabas.node.raft.core.upgrade import upgrade_refusal
 from barnabas.node.raft.core.voter_history import EMPTY, VoterHistory
 from barnabas.node.raft.describe_quorum import describe_quorum

@@ -25,11 +25,7 @@ from barnabas.node.raft.snapshot_files import (
 )
 from barnabas.node.raft.voters import ReplicaKey, VoterSet, voter_set_from_record
 from barnabas.protocol.messages.quorum import KRaftVersionRecord, VotersRecord
-from barnabas.protocol.records.batch import (
-    CorruptBatchError,
-    check_crc,
-    iterate_headers,
-)
+from barnabas.protocol.records.batch import CorruptBatchError, check_crc, iterate_headers
 from barnabas.protocol.records.control import decode_control
 from barnabas.protocol.records.records import Record, decode_records
 

@@ -11,13 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from barnabas.base.clock import Clock
-from barnabas.base.scram import (
-    HASHES,
-    ITERATIONS_MIN,
-    MECHANISM_NUMBERS,
-    keys_of,
-    salted_password,
-)
+from barnabas.base.scram import HASHES, ITERATIONS_MIN, MECHANISM_NUMBERS, keys_of, salted_password
 from barnabas.node.metadata.delegation_tokens import is_expired, token_hmac
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.security.principal import Principal

@@ -35,11 +35,7 @@ from barnabas.protocol.records.batch import (
     codec_of,
     read_header,
 )
-from barnabas.protocol.records.compression import (
-    DECOMPRESSED_SIZE_BYTES_MAX,
-    compress,
-    decompress,
-)
+from barnabas.protocol.records.compression import DECOMPRESSED_SIZE_BYTES_MAX, compress, decompress
 from barnabas.protocol.records.uniform import RECORD_SIZE_BYTES_MIN, is_uniform
 from barnabas.protocol.records.walk import (
     NULL,

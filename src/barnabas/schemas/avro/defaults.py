@@ -7,16 +7,7 @@ may have it. Checked for new schemas only.
 from typing import Any
 
 from barnabas.schemas.avro.json_text import FaultAtPlace, write
-from barnabas.schemas.avro.model import (
-    MISSING,
-    Array,
-    Field,
-    Map,
-    Primitive,
-    Record,
-    Schema,
-    Union,
-)
+from barnabas.schemas.avro.model import MISSING, Array, Field, Map, Primitive, Record, Schema, Union
 
 # Unions of thousands of records, in lists of thousands of values, would take hours.
 STEPS_MAX = 1_000_000

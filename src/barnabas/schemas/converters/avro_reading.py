@@ -24,13 +24,7 @@ from barnabas.schemas.converters.avro_schemas import (
     AvroOptions,
 )
 from barnabas.schemas.converters.base import Parts
-from barnabas.schemas.data.builder import (
-    STRING,
-    array_of,
-    map_of,
-    struct_of,
-    with_default,
-)
+from barnabas.schemas.data.builder import STRING, array_of, map_of, struct_of, with_default
 from barnabas.schemas.data.errors import DataError, SchemaBuilderError
 from barnabas.schemas.data.logical import (
     bytes_to_decimal,
@@ -39,16 +33,7 @@ from barnabas.schemas.data.logical import (
     ms_to_timestamp,
 )
 from barnabas.schemas.data.recursive import SchemaReference, reference
-from barnabas.schemas.data.schema import (
-    DATE,
-    DECIMAL,
-    SCALE,
-    TIME,
-    TIMESTAMP,
-    Schema,
-    Struct,
-    Type,
-)
+from barnabas.schemas.data.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, Schema, Struct, Type
 
 Convert = Callable[[Any], Any]
 Made = tuple[Schema, Convert]

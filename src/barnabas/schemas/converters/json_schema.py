@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from barnabas.schemas.converters.base import Reading, SchemaFormat, Writing
-from barnabas.schemas.converters.json_schema_documents import (
-    JsonSchemaReader,
-    JsonSchemaWriter,
-)
+from barnabas.schemas.converters.json_schema_documents import JsonSchemaReader, JsonSchemaWriter
 from barnabas.schemas.converters.json_schema_values import JsonSchemaText, reader
 from barnabas.schemas.converters.json_text import encode_json
 from barnabas.schemas.data.schema import DECIMAL, Schema, Type

@@ -12,20 +12,11 @@ from google.protobuf.message import DecodeError, EncodeError
 
 from barnabas.schemas.converters.base import Reading, SchemaFormat, Writing
 from barnabas.schemas.converters.protobuf_reading import ProtobufReading
-from barnabas.schemas.converters.protobuf_writing import (
-    ProtobufOptions,
-    ProtobufText,
-    to_message,
-)
+from barnabas.schemas.converters.protobuf_writing import ProtobufOptions, ProtobufText, to_message
 from barnabas.schemas.data.cache import Cache
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import Schema
-from barnabas.schemas.protobuf.messages import (
-    MessageSchema,
-    indexes_of,
-    load,
-    message_class,
-)
+from barnabas.schemas.protobuf.messages import MessageSchema, indexes_of, load, message_class
 from barnabas.schemas.registry_client import StoredSchema
 from barnabas.schemas.schema import SchemaFault
 from barnabas.schemas.wire_format import decode_indexes, encode_indexes

@@ -29,16 +29,7 @@ from barnabas.schemas.converters.protobuf_writing import (
 from barnabas.schemas.data.builder import array_of, map_of, optional, struct_of
 from barnabas.schemas.data.logical import bytes_to_decimal, ms_to_time, ms_to_timestamp
 from barnabas.schemas.data.recursive import SchemaReference, reference
-from barnabas.schemas.data.schema import (
-    DATE,
-    DECIMAL,
-    SCALE,
-    TIME,
-    TIMESTAMP,
-    Schema,
-    Struct,
-    Type,
-)
+from barnabas.schemas.data.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, Schema, Struct, Type
 from barnabas.schemas.protobuf.messages import MessageSchema
 
 _REPEATED: Final = FieldDescriptorProto.LABEL_REPEATED

@@ -17,12 +17,7 @@ from barnabas.schemas.json_schema.model.kinds import (
     Schema,
 )
 from barnabas.schemas.json_schema.model.reader import Reader
-from barnabas.schemas.json_schema.references import (
-    REFERENCE_KEYWORDS,
-    Document,
-    Library,
-    Place,
-)
+from barnabas.schemas.json_schema.references import REFERENCE_KEYWORDS, Document, Library, Place
 from barnabas.schemas.json_schema.text import decode, encode, sort_members
 from barnabas.schemas.schema import (
     Incompatibility,

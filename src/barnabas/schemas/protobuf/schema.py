@@ -9,12 +9,7 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from barnabas.schemas.protobuf.compatibility import compare
-from barnabas.schemas.protobuf.descriptors import (
-    CompileFault,
-    OptionFault,
-    compile_file,
-    decompile,
-)
+from barnabas.schemas.protobuf.descriptors import CompileFault, OptionFault, compile_file, decompile
 from barnabas.schemas.protobuf.known import known_file
 from barnabas.schemas.protobuf.nodes import Enum, Field, File, Group, Message, Option, Service
 from barnabas.schemas.protobuf.normal_form import normalize_file

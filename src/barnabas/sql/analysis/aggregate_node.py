@@ -8,26 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.sql.analysis.aggregates import (
-    AGGREGATE,
-    analyse_aggregates,
-    with_aggregates,
-)
+from barnabas.sql.analysis.aggregates import AGGREGATE, analyse_aggregates, with_aggregates
 from barnabas.sql.analysis.environment import Environment
 from barnabas.sql.analysis.filters import check_condition
 from barnabas.sql.analysis.new_keys import repartition_needed
-from barnabas.sql.analysis.nodes import (
-    BuildContext,
-    Built,
-    KeyFormat,
-    PlanNode,
-    missing_keys,
-)
-from barnabas.sql.analysis.project_node import (
-    rewritten_items,
-    select_step,
-    selected_columns,
-)
+from barnabas.sql.analysis.nodes import BuildContext, Built, KeyFormat, PlanNode, missing_keys
+from barnabas.sql.analysis.project_node import rewritten_items, select_step, selected_columns
 from barnabas.sql.analysis.projection import ONCE, Selected, projected_schema
 from barnabas.sql.analysis.query import ALL_ROWS, QueryAnalysis
 from barnabas.sql.analysis.schemas import (

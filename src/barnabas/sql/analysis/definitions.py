@@ -9,22 +9,9 @@ from typing import Any, TypeVar, cast
 
 from barnabas.java.time.pattern import pattern_of
 from barnabas.sql import types
-from barnabas.sql.analysis.commands import (
-    Command,
-    CreateSourceCommand,
-    NothingCommand,
-    TopicWish,
-)
-from barnabas.sql.analysis.environment import (
-    DEFAULT_KEY_FORMAT,
-    DEFAULT_VALUE_FORMAT,
-    Environment,
-)
-from barnabas.sql.analysis.formats import (
-    checked_formats,
-    format_choice,
-    inferred_columns,
-)
+from barnabas.sql.analysis.commands import Command, CreateSourceCommand, NothingCommand, TopicWish
+from barnabas.sql.analysis.environment import DEFAULT_KEY_FORMAT, DEFAULT_VALUE_FORMAT, Environment
+from barnabas.sql.analysis.formats import checked_formats, format_choice, inferred_columns
 from barnabas.sql.analysis.metastore import DataSource, check_upgrade
 from barnabas.sql.analysis.properties import CREATE, SourceProperties, read_properties
 from barnabas.sql.analysis.schemas import HEADERS_TYPE, SYSTEM_COLUMNS, build_schema
@@ -33,13 +20,7 @@ from barnabas.sql.names import backquoted, repeated
 from barnabas.sql.plan.steps import FormatChoice, TimestampColumn
 from barnabas.sql.schema import Column, Part, Schema
 from barnabas.sql.syntax.limits import check_tree
-from barnabas.sql.syntax.tree import (
-    ColumnElement,
-    Constraint,
-    CreateSource,
-    NamedType,
-    SourceKind,
-)
+from barnabas.sql.syntax.tree import ColumnElement, Constraint, CreateSource, NamedType, SourceKind
 from barnabas.sql.types import SqlType
 
 T = TypeVar("T")

@@ -16,12 +16,7 @@ from barnabas.sql.schema import Schema
 from barnabas.sql.syntax import expressions as nodes
 from barnabas.sql.syntax.expressions import Expression
 from barnabas.sql.syntax.printer import message_text
-from barnabas.sql.syntax.tree import (
-    Join,
-    JoinKind,
-    WindowKind,
-    Within,
-)
+from barnabas.sql.syntax.tree import Join, JoinKind, WindowKind, Within
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,7 @@ from barnabas.sql.analysis.new_keys import (
     select_key,
     select_table_key,
 )
-from barnabas.sql.analysis.nodes import (
-    BuildContext,
-    Built,
-    KeyFormat,
-    PlanNode,
-    missing_keys,
-)
+from barnabas.sql.analysis.nodes import BuildContext, Built, KeyFormat, PlanNode, missing_keys
 from barnabas.sql.analysis.projection import Projection
 from barnabas.sql.analysis.schemas import (
     build_schema,

@@ -5,18 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from barnabas.sql.analysis.nodes import (
-    BuildContext,
-    Built,
-    KeyFormat,
-    PlanNode,
-)
-from barnabas.sql.analysis.schemas import (
-    build_schema,
-    joined_name,
-    key_column,
-    value_column,
-)
+from barnabas.sql.analysis.nodes import BuildContext, Built, KeyFormat, PlanNode
+from barnabas.sql.analysis.schemas import build_schema, joined_name, key_column, value_column
 from barnabas.sql.plan import steps
 from barnabas.sql.plan.steps import SelectedColumn
 from barnabas.sql.syntax.expressions import ColumnReference

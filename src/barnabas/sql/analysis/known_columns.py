@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from barnabas.sql.analysis.resolving import AliasedSource
-from barnabas.sql.analysis.schemas import (
-    could_be_synthetic_key,
-    planning_schema,
-)
+from barnabas.sql.analysis.schemas import could_be_synthetic_key, planning_schema
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.schema import WINDOW_BOUNDS, Schema
 from barnabas.sql.syntax.expressions import ColumnReference, Expression

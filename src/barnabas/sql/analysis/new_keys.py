@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.sql.analysis.environment import Environment
-from barnabas.sql.analysis.nodes import (
-    BuildContext,
-    Built,
-    KeyFormat,
-    PlanNode,
-    missing_keys,
-)
+from barnabas.sql.analysis.nodes import BuildContext, Built, KeyFormat, PlanNode, missing_keys
 from barnabas.sql.analysis.projection import Projection
 from barnabas.sql.analysis.query import QueryAnalysis
 from barnabas.sql.analysis.schemas import (
@@ -26,11 +20,7 @@ from barnabas.sql.errors import AnalysisError
 from barnabas.sql.names import backquoted
 from barnabas.sql.plan import steps
 from barnabas.sql.schema import Schema
-from barnabas.sql.syntax.expressions import (
-    ColumnReference,
-    Expression,
-    NullLiteral,
-)
+from barnabas.sql.syntax.expressions import ColumnReference, Expression, NullLiteral
 from barnabas.sql.syntax.printer import message_text
 from barnabas.sql.syntax.tree import SourceKind
 

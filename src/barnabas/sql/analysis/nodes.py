@@ -26,11 +26,7 @@ from barnabas.sql.names import backquoted
 from barnabas.sql.plan import steps
 from barnabas.sql.plan.steps import FormatChoice, Step, WindowInfo
 from barnabas.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS, Schema
-from barnabas.sql.syntax.expressions import (
-    ColumnReference,
-    Expression,
-    FunctionCall,
-)
+from barnabas.sql.syntax.expressions import ColumnReference, Expression, FunctionCall
 from barnabas.sql.syntax.rewriting import rewrite
 from barnabas.sql.syntax.tree import SingleColumn, SourceKind
 

@@ -10,13 +10,7 @@ from barnabas.sql.analysis.filters import check_condition
 from barnabas.sql.analysis.joins import join_node
 from barnabas.sql.analysis.metastore import DataSource
 from barnabas.sql.analysis.new_keys import PartitionByNode
-from barnabas.sql.analysis.nodes import (
-    BuildContext,
-    FilterNode,
-    FlatMapNode,
-    PlanNode,
-    SourceNode,
-)
+from barnabas.sql.analysis.nodes import BuildContext, FilterNode, FlatMapNode, PlanNode, SourceNode
 from barnabas.sql.analysis.project_node import ProjectNode
 from barnabas.sql.analysis.query import QueryAnalysis
 from barnabas.sql.analysis.schemas import check_clash, joined_name

@@ -15,12 +15,7 @@ from barnabas.sql.analysis.projection import (
     without_keys,
 )
 from barnabas.sql.analysis.query import QueryAnalysis
-from barnabas.sql.analysis.schemas import (
-    build_schema,
-    check_clash,
-    plain_schema,
-    value_column,
-)
+from barnabas.sql.analysis.schemas import build_schema, check_clash, plain_schema, value_column
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.plan import steps
 from barnabas.sql.plan.steps import SelectedColumn, Step
@@ -28,13 +23,7 @@ from barnabas.sql.schema import Column, Part, Schema
 from barnabas.sql.syntax.expressions import ColumnReference, Expression
 from barnabas.sql.syntax.printer import message_text
 from barnabas.sql.syntax.rewriting import column_references
-from barnabas.sql.syntax.tree import (
-    AllColumns,
-    SelectItem,
-    SingleColumn,
-    SourceKind,
-    StructAll,
-)
+from barnabas.sql.syntax.tree import AllColumns, SelectItem, SingleColumn, SourceKind, StructAll
 
 
 def rewritten_items(analysis: QueryAnalysis) -> tuple[SelectItem, ...]:

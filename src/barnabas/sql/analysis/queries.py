@@ -14,11 +14,7 @@ from barnabas.sql.analysis.commands import (
     QueryCommand,
 )
 from barnabas.sql.analysis.definitions import check_timestamp, topic_wish
-from barnabas.sql.analysis.environment import (
-    DEFAULT_KEY_FORMAT,
-    TOPIC_PREFIX,
-    Environment,
-)
+from barnabas.sql.analysis.environment import DEFAULT_KEY_FORMAT, TOPIC_PREFIX, Environment
 from barnabas.sql.analysis.formats import (
     check_against_schema_id,
     check_formats,

@@ -12,10 +12,7 @@ from barnabas.sql.analysis.environment import Environment
 from barnabas.sql.analysis.join_conditions import JoinConditions, JoinInfo
 from barnabas.sql.analysis.known_columns import check_known, schema_of
 from barnabas.sql.analysis.resolving import AliasedSource, resolve
-from barnabas.sql.analysis.schemas import (
-    SYSTEM_COLUMNS,
-    joined_name,
-)
+from barnabas.sql.analysis.schemas import SYSTEM_COLUMNS, joined_name
 from barnabas.sql.analysis.windows import checked_window
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.names import backquoted
@@ -24,12 +21,7 @@ from barnabas.sql.syntax import expressions as nodes
 from barnabas.sql.syntax.expressions import ColumnReference, Expression, FunctionCall
 from barnabas.sql.syntax.printer import message_text
 from barnabas.sql.syntax.rewriting import parts, rewrite, walk
-from barnabas.sql.syntax.tree import (
-    Query,
-    SelectItem,
-    SingleColumn,
-    Window,
-)
+from barnabas.sql.syntax.tree import Query, SelectItem, SingleColumn, Window
 
 ALL_ROWS = nodes.BytesLiteral(b"\x01")
 """The key by which aggregates without GROUP BY are grouped."""

@@ -14,16 +14,10 @@ from barnabas.sql.columns.compiling import Compiling, Kernel
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.functions import MAPPED, mapped
 from barnabas.sql.columns.text_functions import joined_texts
-from barnabas.sql.columns.vectors import (
-    Numbers,
-    Vector,
-    both_valid,
-)
+from barnabas.sql.columns.vectors import Numbers, Vector, both_valid
 from barnabas.sql.expressions.casts import cast_maker
 from barnabas.sql.syntax import expressions as nodes
-from barnabas.sql.syntax.expressions import (
-    ArithmeticOperator,
-)
+from barnabas.sql.syntax.expressions import ArithmeticOperator
 from barnabas.sql.types import BaseType
 
 PLAIN_NUMBERS: Final = (BaseType.INTEGER, BaseType.BIGINT, BaseType.DOUBLE)

@@ -7,25 +7,17 @@ from functools import partial
 from typing import Any
 
 from barnabas.sql import types
-from barnabas.sql.columns.arithmetic import (
-    CASTS,
-    same,
-)
+from barnabas.sql.columns.arithmetic import CASTS, same
 from barnabas.sql.columns.compiling import Compiling, Kernel
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.functions import Call, form_of, is_ours, mapped
 from barnabas.sql.columns.text_functions import like
-from barnabas.sql.columns.vectors import (
-    Vector,
-    constant,
-)
+from barnabas.sql.columns.vectors import Vector, constant
 from barnabas.sql.expressions.casts import cast_maker
 from barnabas.sql.expressions.coercion import LITERALS
 from barnabas.sql.expressions.patterns import like_matcher
 from barnabas.sql.syntax import expressions as nodes
-from barnabas.sql.syntax.expressions import (
-    Expression,
-)
+from barnabas.sql.syntax.expressions import Expression
 from barnabas.sql.types import BaseType, SqlType, Value
 
 

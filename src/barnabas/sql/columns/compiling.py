@@ -7,25 +7,18 @@ from typing import Any, ClassVar
 
 from barnabas.sql import types
 from barnabas.sql.columns.frames import Frame
-from barnabas.sql.columns.vectors import (
-    Vector,
-    vector_of,
-)
+from barnabas.sql.columns.vectors import Vector, vector_of
 from barnabas.sql.errors import FAILURES
 from barnabas.sql.expressions.calls import ScalarCall, scalar_call
 from barnabas.sql.expressions.compile import ExpressionCompiler
 from barnabas.sql.expressions.scope import Scope
-from barnabas.sql.expressions.typing import (
-    type_of,
-)
+from barnabas.sql.expressions.typing import type_of
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.runtime.evaluation import prepared_rows
 from barnabas.sql.runtime.mentions import references
 from barnabas.sql.schema import Column
 from barnabas.sql.syntax import expressions as nodes
-from barnabas.sql.syntax.expressions import (
-    Expression,
-)
+from barnabas.sql.syntax.expressions import Expression
 from barnabas.sql.types import SqlType, Value
 
 Kernel = Callable[[Frame], Vector]

@@ -10,9 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.sql import types
-from barnabas.sql.columns.arithmetic import (
-    PLAIN_NUMBERS,
-)
+from barnabas.sql.columns.arithmetic import PLAIN_NUMBERS
 from barnabas.sql.columns.compiling import Compiling, Kernel
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.vectors import (
@@ -30,16 +28,9 @@ from barnabas.sql.columns.vectors import (
 from barnabas.sql.errors import FAILURES
 from barnabas.sql.expressions.coercion import LITERALS
 from barnabas.sql.expressions.comparisons import comparison
-from barnabas.sql.expressions.typing import (
-    between_as_comparisons,
-    simple_case_as_searched,
-)
+from barnabas.sql.expressions.typing import between_as_comparisons, simple_case_as_searched
 from barnabas.sql.syntax import expressions as nodes
-from barnabas.sql.syntax.expressions import (
-    ComparisonOperator,
-    Expression,
-    LogicalOperator,
-)
+from barnabas.sql.syntax.expressions import ComparisonOperator, Expression, LogicalOperator
 from barnabas.sql.types import BaseType, SqlType
 
 

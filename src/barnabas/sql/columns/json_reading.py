@@ -35,12 +35,7 @@ from barnabas.sql.columns.vectors import (
     vector_of,
 )
 from barnabas.sql.formats.json import parse
-from barnabas.sql.formats.json_reading import (
-    MismatchError,
-    json_scanner,
-    needs_exact,
-    row_reader,
-)
+from barnabas.sql.formats.json_reading import MismatchError, json_scanner, needs_exact, row_reader
 from barnabas.sql.formats.json_reading import reader as value_reader
 from barnabas.sql.schema import Column
 from barnabas.sql.types import BaseType, Decimal, Field, SqlType, Struct, Value

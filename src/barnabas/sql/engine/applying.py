@@ -24,12 +24,7 @@ from barnabas.sql.engine.cluster import Cluster, ClusterError, NewTopic, TopicIn
 from barnabas.sql.engine.command_log import ControlCommand, StoredCommand
 from barnabas.sql.engine.config import SINK_PARTITIONS, SINK_REPLICAS
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.catalog import (
-    format_named,
-    is_wrapped,
-    key_wrapping,
-    value_wrapping,
-)
+from barnabas.sql.formats.catalog import format_named, is_wrapped, key_wrapping, value_wrapping
 from barnabas.sql.names import backquoted
 from barnabas.sql.plan.steps import FormatChoice
 from barnabas.sql.schema import Column, Part

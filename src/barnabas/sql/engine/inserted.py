@@ -14,16 +14,7 @@ from barnabas.sql.names import backquoted
 from barnabas.sql.schema import Column
 from barnabas.sql.syntax.expressions import Expression
 from barnabas.sql.syntax.printer import message_text
-from barnabas.sql.types import (
-    BIGINT,
-    STRING,
-    Array,
-    BaseType,
-    Map,
-    SqlType,
-    Struct,
-    Value,
-)
+from barnabas.sql.types import BIGINT, STRING, Array, BaseType, Map, SqlType, Struct, Value
 
 
 class InsertedRow(NamedTuple):

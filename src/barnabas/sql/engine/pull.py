@@ -19,12 +19,7 @@ from barnabas.sql.expressions.compile import Compiled, compile_expression
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.runtime.evaluation import EVALUATION_ERRORS
 from barnabas.sql.schema import ROWTIME, WINDOW_BOUNDS, Column, Part, Schema
-from barnabas.sql.syntax.expressions import (
-    ColumnReference,
-    Comparison,
-    Dereference,
-    Expression,
-)
+from barnabas.sql.syntax.expressions import ColumnReference, Comparison, Dereference, Expression
 from barnabas.sql.syntax.printer import message_text
 from barnabas.sql.syntax.rewriting import walk
 from barnabas.sql.syntax.tree import AllColumns, Query, SingleColumn, StructAll

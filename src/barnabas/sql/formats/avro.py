@@ -33,12 +33,7 @@ from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
 from barnabas.sql.formats.connect_data import Convert, Writing, row_reader, row_writer, writer
-from barnabas.sql.formats.connect_schema import (
-    finite,
-    is_decimal,
-    of_columns,
-    scale_of,
-)
+from barnabas.sql.formats.connect_schema import finite, is_decimal, of_columns, scale_of
 from barnabas.sql.formats.format import (
     Deserializer,
     Format,

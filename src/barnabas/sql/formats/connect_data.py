@@ -31,15 +31,7 @@ from barnabas.sql.formats.connect_schema import (
 )
 from barnabas.sql.runtime.records import Row
 from barnabas.sql.schema import Column
-from barnabas.sql.types import (
-    Array,
-    BaseType,
-    Decimal,
-    Map,
-    SqlType,
-    Struct,
-    Value,
-)
+from barnabas.sql.types import Array, BaseType, Decimal, Map, SqlType, Struct, Value
 
 Convert = Callable[[Any], Any]
 Hook = Callable[[Schema], Convert | None]

@@ -35,16 +35,7 @@ from barnabas.java.numbers import (
 from barnabas.java.time.units import DAY_MS
 from barnabas.sql.formats.base64_text import decode_bytes
 from barnabas.sql.formats.json_writing import double_json, json_string
-from barnabas.sql.types import (
-    Array,
-    BaseType,
-    Decimal,
-    Map,
-    Primitive,
-    SqlType,
-    Struct,
-    Value,
-)
+from barnabas.sql.types import Array, BaseType, Decimal, Map, Primitive, SqlType, Struct, Value
 
 
 class MismatchError(Exception):

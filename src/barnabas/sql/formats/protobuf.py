@@ -10,12 +10,7 @@ from google.protobuf.message import DecodeError
 from barnabas.schemas.converters.protobuf_writing import WRAPPER
 from barnabas.schemas.data.schema import Schema, Type
 from barnabas.schemas.errors import FormatError
-from barnabas.schemas.protobuf.messages import (
-    MessageSchema,
-    indexes_of,
-    load,
-    message_class,
-)
+from barnabas.schemas.protobuf.messages import MessageSchema, indexes_of, load, message_class
 from barnabas.schemas.registry_client import SchemaStore, StoredSchema
 from barnabas.schemas.schema import SchemaFault
 from barnabas.schemas.wire_format import decode_indexes, encode_indexes

@@ -20,13 +20,7 @@ from barnabas.sql.functions import (  # noqa: F401  their import declares functi
     tables,
     url,
 )
-from barnabas.sql.functions.aggregates import (  # noqa: F401
-    collecting,
-    counting,
-    offsets,
-    statistics,
-    sums,
-)
+from barnabas.sql.functions.aggregates import collecting, counting, offsets, statistics, sums  # noqa: F401
 from barnabas.sql.functions.aggregates import extremes as _extremes  # noqa: F401
 from barnabas.sql.functions.catalog import BUILT_IN, Function
 

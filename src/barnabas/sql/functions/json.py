@@ -12,14 +12,7 @@ from barnabas.java.strings import from_units
 from barnabas.java.time.calendar import date_text, iso_timestamp_text, time_text
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions.catalog import scalar
-from barnabas.sql.functions.json_text import (
-    MISSING,
-    Json,
-    parse,
-    parse_at,
-    skip_blank,
-    write,
-)
+from barnabas.sql.functions.json_text import MISSING, Json, parse, parse_at, skip_blank, write
 from barnabas.sql.functions.ordering import key_of
 from barnabas.sql.java_text import text_maker
 from barnabas.sql.types import Array, BaseType, Map, SqlType, Struct, Value

@@ -11,13 +11,7 @@ from barnabas.sql.expressions.casts import cast_maker
 from barnabas.sql.expressions.compile import Compiled, ExpressionCompiler
 from barnabas.sql.expressions.typing import type_of
 from barnabas.sql.functions.catalog import Aggregator, Function
-from barnabas.sql.runtime.evaluation import (
-    EVALUATION_ERRORS,
-    Evaluator,
-    Log,
-    TableFunction,
-    no_log,
-)
+from barnabas.sql.runtime.evaluation import EVALUATION_ERRORS, Evaluator, Log, TableFunction, no_log
 from barnabas.sql.runtime.records import Row
 from barnabas.sql.schema import Column
 from barnabas.sql.syntax.expressions import Expression, FunctionCall

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from barnabas.sql.plan.steps import TimestampColumn
-from barnabas.sql.runtime.evaluation import (
-    EVALUATION_ERRORS,
-    Compiler,
-    Log,
-    QueryFailedError,
-)
+from barnabas.sql.runtime.evaluation import EVALUATION_ERRORS, Compiler, Log, QueryFailedError
 from barnabas.sql.runtime.layout import Layout, Pick
 from barnabas.sql.runtime.node import Node
 from barnabas.sql.runtime.records import Record

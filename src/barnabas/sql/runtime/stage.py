@@ -18,13 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from barnabas.sql.plan.steps import (
-    QueryPlan,
-    StreamSink,
-    StreamSource,
-    TableSink,
-    TableSource,
-)
+from barnabas.sql.plan.steps import QueryPlan, StreamSink, StreamSource, TableSink, TableSource
 from barnabas.sql.runtime.node import Node, OpenStore, give_all
 from barnabas.sql.runtime.records import Record
 from barnabas.sql.schema import Column, Schema

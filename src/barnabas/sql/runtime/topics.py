@@ -7,21 +7,10 @@ from dataclasses import dataclass
 
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import SchemaStore
-from barnabas.sql.formats.catalog import (
-    format_named,
-    is_wrapped,
-    key_wrapping,
-    value_wrapping,
-)
+from barnabas.sql.formats.catalog import format_named, is_wrapped, key_wrapping, value_wrapping
 from barnabas.sql.formats.format import Format, RecordPart
 from barnabas.sql.formats.windowed import windowed_deserializer, windowed_serializer
-from barnabas.sql.plan.steps import (
-    StreamSink,
-    StreamSource,
-    TableSink,
-    TableSource,
-    WindowInfo,
-)
+from barnabas.sql.plan.steps import StreamSink, StreamSource, TableSink, TableSource, WindowInfo
 from barnabas.sql.processing_log import UnreadableError, UnwritableError
 from barnabas.sql.runtime.evaluation import Log
 from barnabas.sql.runtime.records import Record, Row, WindowBounds

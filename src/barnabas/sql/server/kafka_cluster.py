@@ -8,18 +8,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from confluent_kafka import (
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
-from confluent_kafka.admin import (
-    NewTopic as AdminTopic,
-)
-from confluent_kafka.admin import (
-    OffsetSpec,
-)
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import NewTopic as AdminTopic
+from confluent_kafka.admin import OffsetSpec
 
 from barnabas.kafka.admin import Admin, Listed
 from barnabas.kafka.ordered_producer import OrderedProducer

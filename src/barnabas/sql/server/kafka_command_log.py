@@ -14,12 +14,7 @@ from barnabas.kafka.fenced_writer import AppendError, FencedError
 from barnabas.kafka.planned_topics import TopicCreationError, TopicLogError, TopicPlan
 from barnabas.kafka.topic_log import LogRecord, TopicLog
 from barnabas.sql.engine.cluster import ClusterError
-from barnabas.sql.engine.command_log import (
-    CommandLogError,
-    LogEntry,
-    OvertakenError,
-    topic_name,
-)
+from barnabas.sql.engine.command_log import CommandLogError, LogEntry, OvertakenError, topic_name
 
 TIMEOUT_S = 30.0
 _PARTITION: Final = 0

@@ -29,10 +29,7 @@ from barnabas.sql.server.kafka_command_log import KafkaCommandLog
 from barnabas.sql.server.membership import Membership
 from barnabas.sql.server.metrics import ServerMetrics
 from barnabas.sql.server.peers import Peers
-from barnabas.sql.server.processing_topic import (
-    ProcessingLogSettings,
-    ProcessingTopic,
-)
+from barnabas.sql.server.processing_topic import ProcessingLogSettings, ProcessingTopic
 from barnabas.sql.server.spark_session import ServerSession, python_pipelines
 from barnabas.sql.udf import load_extensions
 from barnabas.web.crowd import Crowd

@@ -8,10 +8,7 @@ from barnabas.sql.engine.push import PushQuery
 from barnabas.sql.engine.session import Session
 from barnabas.sql.errors import SqlError
 from barnabas.sql.server.connectors.client import ConnectClients, Headers
-from barnabas.sql.server.connectors.statements import (
-    ConnectorStatements,
-    is_about_connectors,
-)
+from barnabas.sql.server.connectors.statements import ConnectorStatements, is_about_connectors
 from barnabas.sql.server.describing import Describer
 from barnabas.sql.server.entities import Entity, command_status, entity
 from barnabas.sql.server.errors import (

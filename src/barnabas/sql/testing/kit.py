@@ -6,11 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from barnabas.sql.analysis.commands import (
-    DropSourceCommand,
-    InsertValuesCommand,
-    QueryCommand,
-)
+from barnabas.sql.analysis.commands import DropSourceCommand, InsertValuesCommand, QueryCommand
 from barnabas.sql.analysis.metastore import DataSource
 from barnabas.sql.errors import AnalysisError, SqlError
 from barnabas.sql.formats.windowed import windowed_deserializer, windowed_serializer

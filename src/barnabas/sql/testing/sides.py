@@ -9,12 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.schemas.registry_client import SchemaStore
-from barnabas.sql.formats.catalog import (
-    format_named,
-    is_wrapped,
-    key_wrapping,
-    value_wrapping,
-)
+from barnabas.sql.formats.catalog import format_named, is_wrapped, key_wrapping, value_wrapping
 from barnabas.sql.formats.format import Deserializer, RecordPart, Serializer
 from barnabas.sql.plan.steps import FormatChoice
 from barnabas.sql.runtime.records import Row, WindowBounds

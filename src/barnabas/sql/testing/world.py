@@ -10,12 +10,7 @@ from typing import Any
 
 from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.analysis.analyse import analyse
-from barnabas.sql.analysis.commands import (
-    Command,
-    InsertValuesCommand,
-    QueryCommand,
-    apply,
-)
+from barnabas.sql.analysis.commands import Command, InsertValuesCommand, QueryCommand, apply
 from barnabas.sql.analysis.metastore import DataSource, MetaStore
 from barnabas.sql.engine.inserted import inserted_row
 from barnabas.sql.formats.registration import register_columns

@@ -9,12 +9,7 @@ from typing import Any
 
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions.catalog import ReturnType
-from barnabas.sql.functions.patterns import (
-    Pattern,
-    Wildcard,
-    pattern_text,
-    substitute,
-)
+from barnabas.sql.functions.patterns import Pattern, Wildcard, pattern_text, substitute
 from barnabas.sql.functions.signature_text import Signature
 from barnabas.sql.functions.signatures import bind
 from barnabas.sql.types import SqlType, Value

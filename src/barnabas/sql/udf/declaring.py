@@ -15,19 +15,8 @@ from typing import Any, Literal
 
 from barnabas.sql.decimals import decimal_type
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.functions.catalog import (
-    AggregateOverload,
-    ScalarOverload,
-    TableOverload,
-)
-from barnabas.sql.functions.patterns import (
-    ArrayOf,
-    LambdaOf,
-    MapOf,
-    Pattern,
-    Variable,
-    Wildcard,
-)
+from barnabas.sql.functions.catalog import AggregateOverload, ScalarOverload, TableOverload
+from barnabas.sql.functions.patterns import ArrayOf, LambdaOf, MapOf, Pattern, Variable, Wildcard
 from barnabas.sql.functions.signature_text import Signature, parse_signature
 from barnabas.sql.names import RESERVED
 from barnabas.sql.types import Decimal

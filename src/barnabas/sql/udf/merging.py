@@ -11,13 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from barnabas.sql.functions.catalog import Function
-from barnabas.sql.functions.patterns import (
-    ArrayOf,
-    MapOf,
-    Pattern,
-    Variable,
-    pattern_text,
-)
+from barnabas.sql.functions.patterns import ArrayOf, MapOf, Pattern, Variable, pattern_text
 from barnabas.sql.functions.signature_text import parse_signature
 from barnabas.sql.udf.declaring import Declaration, DeclarationError, declared_as
 

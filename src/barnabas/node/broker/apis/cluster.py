@@ -40,9 +40,7 @@ from barnabas.protocol.messages.metadata import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from barnabas.protocol.messages.voters import (
-    DescribeQuorumRequestTopicData,
-)
+from barnabas.protocol.messages.voters import DescribeQuorumRequestTopicData
 
 SOFTWARE_WORD = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.\-]*[a-zA-Z0-9])?")
 PRODUCE_ADVERTISED_FROM = 0

@@ -24,9 +24,7 @@ from barnabas.node.metadata.image import ConfigResourceType, MetadataImage
 from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import configs as configs_messages
-from barnabas.protocol.messages.configs import (
-    AlterableConfig,
-)
+from barnabas.protocol.messages.configs import AlterableConfig
 
 
 def check_broker_resource(

@@ -33,11 +33,7 @@ from barnabas.node.log.validator import Rejection
 from barnabas.node.net.connection import Reply
 from barnabas.node.replication.partition import Partition
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.records.batch import (
-    HEADER_SIZE_BYTES,
-    CorruptBatchError,
-    read_header,
-)
+from barnabas.protocol.records.batch import HEADER_SIZE_BYTES, CorruptBatchError, read_header
 
 ABORTABLE_FROM_VERSION: Final = 11
 VERSION_2_FROM_VERSION: Final = 12

@@ -15,12 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.base.ids import TopicPartition
-from barnabas.node.coordinator.decision import (
-    Answer,
-    CoordinatorRecord,
-    Decision,
-    Moment,
-)
+from barnabas.node.coordinator.decision import Answer, CoordinatorRecord, Decision, Moment
 from barnabas.node.coordinator.transaction.ending import EndRequest, complete, end, fence
 from barnabas.node.coordinator.transaction.initializing import InitRequest, initialize
 from barnabas.node.coordinator.transaction.states import TransactionEvent, TransactionState

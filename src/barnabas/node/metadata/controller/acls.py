@@ -17,13 +17,7 @@ from barnabas.node.metadata.controller.decision import (
 from barnabas.node.metadata.controller.refusals import refuse
 from barnabas.node.metadata.ids import random_uuid
 from barnabas.node.metadata.records import MetadataRecord
-from barnabas.protocol.acls import (
-    CLUSTER_NAME,
-    Operation,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from barnabas.protocol.acls import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.acls import (
     AclCreation,

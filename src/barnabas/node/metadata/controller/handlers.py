@@ -30,11 +30,7 @@ from barnabas.node.metadata.controller.reassignment import (
     list_partition_reassignments,
 )
 from barnabas.node.metadata.controller.scram_credentials import alter_user_scram_credentials
-from barnabas.node.metadata.controller.topics import (
-    create_partitions,
-    create_topics,
-    delete_topics,
-)
+from barnabas.node.metadata.controller.topics import create_partitions, create_topics, delete_topics
 from barnabas.node.metadata.image import ControllerImage, Endpoint
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.snapshot import register_controller_record

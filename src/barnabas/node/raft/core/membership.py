@@ -20,12 +20,7 @@ from barnabas.node.raft.core.messages import (
     VersionsReply,
 )
 from barnabas.node.raft.core.peers import pick_endpoint, send_when_ready
-from barnabas.node.raft.core.state import (
-    Leader,
-    RaftState,
-    VoterChange,
-    wake_at,
-)
+from barnabas.node.raft.core.state import Leader, RaftState, VoterChange, wake_at
 from barnabas.node.raft.core.transitions import check_quorum_ms
 from barnabas.node.raft.core.upgrade import note_voter
 from barnabas.node.raft.voters import ReplicaKey, Voter, VoterSet

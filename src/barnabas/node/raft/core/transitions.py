@@ -12,12 +12,7 @@ from barnabas.node.raft.core.events import (
     Effect,
     ReportViolation,
 )
-from barnabas.node.raft.core.messages import (
-    AddVoterReply,
-    FetchReply,
-    RemoveVoterReply,
-    Standing,
-)
+from barnabas.node.raft.core.messages import AddVoterReply, FetchReply, RemoveVoterReply, Standing
 from barnabas.node.raft.core.state import (
     Candidate,
     Follower,

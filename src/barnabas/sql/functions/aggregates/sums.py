@@ -16,16 +16,7 @@ from barnabas.java.numbers import wrap_bigint, wrap_integer
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions.aggregates.base import Fold, struct_of
 from barnabas.sql.functions.catalog import aggregate
-from barnabas.sql.types import (
-    BIGINT,
-    DOUBLE,
-    INTEGER,
-    Array,
-    BaseType,
-    Decimal,
-    SqlType,
-    Value,
-)
+from barnabas.sql.types import BIGINT, DOUBLE, INTEGER, Array, BaseType, Decimal, SqlType, Value
 
 _EXACT = Context(prec=100)
 
