@@ -25,6 +25,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import sleep
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, Protocol
 
 from barnabas.connect.config.definition import Definition
@@ -36,6 +37,7 @@ from barnabas.connect.record import (
     SourceColumn,
     SourceRecord,
 )
+from barnabas.schemas.data.errors import ConfigError
 
 Settings = Mapping[str, str]
 """A connector's configuration as it was given, secrets resolved."""
@@ -283,13 +285,30 @@ class Connector(ABC):
     definition: ClassVar[Definition] = Definition()
     version: ClassVar[str] = ""
     """Empty means that of Barnabas."""
+    _settings: Settings = MappingProxyType({})
+    """Those that `start` was given."""
 
     def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
-        """Return errors of single settings beyond the definition's; may ask the other system."""
+        """Return errors of single settings beyond the definition's; may ask the other system.
+
+        Unless a subclass overrides it, these are the `conflicts` of settings of which each is right
+        by itself.
+        """
+        try:
+            values = self.definition.parse(settings)
+        except ConfigError:
+            return {}  # told with the setting itself
+        return self.conflicts(values, settings)
+
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
+        """Return what is wrong between settings; `values` are what they were parsed to."""
         return {}
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Begin; may watch the other system from a separate thread. Raises ConnectError."""
+        self._settings = settings
 
     def files(self, settings: Settings) -> Mapping[str, Sequence[str]]:
         """Return the paths of the worker's machine that settings lead to, by the setting's name.

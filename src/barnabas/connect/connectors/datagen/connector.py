@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
-from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from barnabas.connect.config.definition import (
@@ -74,7 +73,6 @@ class Datagen(SourceConnector):
             Setting(SEED, ConfigType.LONG, None, Importance.LOW, "Seed of what is made up"),
         )
     )
-    _settings: Settings = MappingProxyType({})
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Take the settings, and check the schema."""

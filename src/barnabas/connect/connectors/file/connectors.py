@@ -8,7 +8,6 @@ A source's partition is `{"filename": …}`, its offset `{"position": bytes}`. L
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import ClassVar, Final
 
 from barnabas.connect.config.definition import (
@@ -18,7 +17,6 @@ from barnabas.connect.config.definition import (
     Setting,
 )
 from barnabas.connect.connectors.base import (
-    ConnectorContext,
     Settings,
     SinkConnector,
     SinkWriter,
@@ -68,11 +66,6 @@ class FileStreamSource(SourceConnector):
             ),
         )
     )
-    _settings: Settings = MappingProxyType({})
-
-    def start(self, context: ConnectorContext, settings: Settings) -> None:
-        """Take the settings."""
-        self._settings = settings
 
     def is_worth_distributing(self, settings: Settings) -> bool:
         """Not: the file is the worker's, and its lines stay in order."""
@@ -138,11 +131,6 @@ class FileStreamSink(SinkConnector):
             ),
         )
     )
-    _settings: Settings = MappingProxyType({})
-
-    def start(self, context: ConnectorContext, settings: Settings) -> None:
-        """Take the settings."""
-        self._settings = settings
 
     def is_worth_distributing(self, settings: Settings) -> bool:
         """Not: the file is the worker's, and one task at a time appends to it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from barnabas.connect.config import validators
 from barnabas.connect.config.definition import (
@@ -60,12 +60,10 @@ class FilesSink(SinkConnector):
         )
     )
 
-    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
         """Return what is wrong between settings."""
-        try:
-            values = self.definition.parse(settings)
-        except ConfigError:
-            return {}  # told with the setting itself
         return errors_of(values)
 
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
@@ -115,12 +113,10 @@ class FilesSource(SourceConnector):
         )
     )
 
-    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
         """Return what is wrong between settings."""
-        try:
-            values = self.definition.parse(settings)
-        except ConfigError:
-            return {}  # told with the setting itself
         try:
             routes_of(_routed(values))
         except ConfigError as error:

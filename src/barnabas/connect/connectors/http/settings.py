@@ -257,24 +257,18 @@ _LOGINS: Final = {
 _PAGED: Final = ("response.records.pointer", "response.key.pointer")
 
 
-def errors_of(definition: Definition, settings: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return what is wrong between settings; errors of a single setting are reported with it."""
-    try:
-        values = definition.parse(settings)
-    except ConfigError:
-        return {}
+def errors_of(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return what is wrong between settings."""
     errors = dict(_connection_errors(values))
     if "response.format" in values:
         errors |= _source_errors(values)
     return {name: [text] for name, text in errors.items()}
 
 
-def check(definition: Definition, settings: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the parsed settings. Raises ConfigError."""
-    values = definition.parse(settings)
-    for texts in errors_of(definition, settings).values():
+def check(values: Mapping[str, Any]) -> None:
+    """Raise ConfigError for what is wrong between settings."""
+    for texts in errors_of(values).values():
         raise ConfigError(texts[0])
-    return values
 
 
 def trusted(values: Mapping[str, Any]) -> ssl.SSLContext | bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 from barnabas.connect.config.definition import Definition
@@ -33,15 +32,16 @@ class HttpSink(SinkConnector):
     """Sends records to a web service."""
 
     definition: ClassVar[Definition] = SINK
-    _settings: Settings = MappingProxyType({})
 
-    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
         """Return what is wrong between settings."""
-        return errors_of(self.definition, settings)
+        return errors_of(values)
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Check the settings together."""
-        check(self.definition, settings)
+        check(self.definition.parse(settings))
         self._settings = settings
 
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:

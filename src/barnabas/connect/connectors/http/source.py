@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from barnabas.connect.config.definition import Definition
@@ -39,15 +38,16 @@ class HttpSource(SourceConnector):
     """
 
     definition: ClassVar[Definition] = SOURCE
-    _settings: Settings = MappingProxyType({})
 
-    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
         """Return what is wrong between settings."""
-        return errors_of(self.definition, settings)
+        return errors_of(values)
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Check the settings together."""
-        check(self.definition, settings)
+        check(self.definition.parse(settings))
         self._settings = settings
 
     def is_worth_distributing(self, settings: Settings) -> bool:

@@ -33,24 +33,19 @@ class JdbcSink(SinkConnector):
 
     definition = SINK
 
-    def __init__(self) -> None:
-        self._settings: Settings = {}
-
-    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
         """Return what does not go together, and whether the database can be reached."""
         try:
-            parsed: dict[str, Any] = SINK.parse(settings)
-        except ConfigError:
-            return {}  # the definition's own
-        try:
-            check(parsed)
+            check(values)
             refuse(settings, SINK_UNSUPPORTED)
         except ConfigError as error:
             return {"pk.mode": [str(error)]}
-        secret = getattr(parsed["connection.password"], "value", None)
+        secret = getattr(values["connection.password"], "value", None)
         try:
-            user = parsed["connection.user"]
-            dialect = dialect_of(parsed["connection.url"], user, secret, parsed["db.timezone"])
+            user = values["connection.user"]
+            dialect = dialect_of(values["connection.url"], user, secret, values["db.timezone"])
             with contextlib.closing(dialect.connect()):
                 return {}
         except ConnectError as error:
@@ -78,22 +73,17 @@ class JdbcSource(SourceConnector):
 
     definition = SOURCE
 
-    def __init__(self) -> None:
-        self._settings: Settings = {}
-
-    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
         """Return what does not go together, and whether the database can be reached."""
         try:
-            parsed: dict[str, Any] = SOURCE.parse(settings)
-        except ConfigError:
-            return {}  # the definition's own
-        try:
-            source.check(parsed)
+            source.check(values)
             refuse(settings, SOURCE_UNSUPPORTED)
         except ConfigError as error:
             return {"mode": [str(error)]}
         try:
-            with contextlib.closing(source.dialect(parsed).connect()):
+            with contextlib.closing(source.dialect(values).connect()):
                 return {}
         except ConnectError as error:
             return {"connection.url": [str(error)]}

@@ -45,12 +45,10 @@ class LakeSink(SinkConnector):
 
     prefix: ClassVar[str]
 
-    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
         """Return what is wrong between settings."""
-        try:
-            values = self.definition.parse(settings)
-        except ConfigError:
-            return {}  # told with the setting itself
         try:
             LakeSettings.of(self.prefix, values, settings)
         except ConfigError as error:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from barnabas.connect.config.definition import Definition, refuse
 from barnabas.connect.connectors.base import (
-    ConnectorContext,
     Settings,
     SinkConnector,
     SinkWriter,
@@ -44,14 +42,11 @@ class MongoSource(SourceConnector):
     """Change streams to topics."""
 
     definition: ClassVar[Definition] = SOURCE
-    _settings: Settings = MappingProxyType({})
 
-    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
         """Return what is wrong between settings."""
-        try:
-            values = self.definition.parse(settings)
-        except ConfigError:
-            return {}  # told with the setting itself
         errors: dict[str, list[str]] = {}
         try:
             refuse(settings, SOURCE_UNSUPPORTED)
@@ -69,10 +64,6 @@ class MongoSource(SourceConnector):
             except ConfigError as error:
                 errors[name] = [str(error)]
         return errors
-
-    def start(self, context: ConnectorContext, settings: Settings) -> None:
-        """Take the settings."""
-        self._settings = settings
 
     def is_worth_distributing(self, settings: Settings) -> bool:
         """Not: a task has one change stream, which the worker reads."""
@@ -103,14 +94,11 @@ class MongoSink(SinkConnector):
     """Topics to collections."""
 
     definition: ClassVar[Definition] = SINK
-    _settings: Settings = MappingProxyType({})
 
-    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
         """Return what is wrong between settings."""
-        try:
-            values = self.definition.parse(settings)
-        except ConfigError:
-            return {}  # told with the setting itself
         try:
             refuse(settings, SINK_UNSUPPORTED)
             Topic(values)
@@ -120,10 +108,6 @@ class MongoSink(SinkConnector):
             name = next((one for one in self.definition.settings if f" {one}" in str(error)), "")
             return {name or "connection.uri": [str(error)]}
         return {}
-
-    def start(self, context: ConnectorContext, settings: Settings) -> None:
-        """Take the settings."""
-        self._settings = settings
 
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """Tasks share the topics' partitions."""

@@ -25,9 +25,6 @@ class PostgresConnector(SourceConnector):
 
     definition = DEFINITION
 
-    def __init__(self) -> None:
-        self._settings: Settings = {}
-
     def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
         """Return what does not go together, and what the server or its rights do not allow."""
         try:

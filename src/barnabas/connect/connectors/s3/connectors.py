@@ -133,12 +133,10 @@ class S3Source(SourceConnector):
 
     definition = S3_SOURCE
 
-    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
         """Return what is wrong between settings."""
-        try:
-            values = self.definition.parse(settings)
-        except ConfigError:
-            return {}  # told with the setting itself
         try:
             routes_of(values)
         except ConfigError as error:
@@ -168,12 +166,10 @@ class S3Sink(SinkConnector):
 
     definition = S3_SINK
 
-    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
         """Return what is wrong between settings."""
-        try:
-            values = self.definition.parse(settings)
-        except ConfigError:
-            return {}  # told with the setting itself
         errors = errors_of(values)
         try:
             make_bucket(values)

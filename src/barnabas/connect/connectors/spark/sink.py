@@ -9,7 +9,6 @@ Spark only; each holds up to `barnabas.connect.batch.records.max` records of eac
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from barnabas.connect.config.definition import (
@@ -57,7 +56,6 @@ class SparkSink(SinkConnector):
             ),
         )
     )
-    _settings: Settings = MappingProxyType({})
 
     def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
         """Return what is wrong between settings."""

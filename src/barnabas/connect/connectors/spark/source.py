@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
-from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader
@@ -112,14 +111,11 @@ class SparkSource(SourceConnector):
             ),
         )
     )
-    _settings: Settings = MappingProxyType({})
 
-    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
         """Return what is wrong between settings, and those that would have no effect."""
-        try:
-            values = self.definition.parse(settings)
-        except ConfigError:
-            return {}  # told with the setting itself
         if is_class(settings):
             text = "{} is for formats of Spark: a class says it itself"
             given = {name: [text.format(name)] for name in _OF_FORMATS if values[name]}
@@ -136,8 +132,8 @@ class SparkSource(SourceConnector):
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Take the settings."""
-        self.definition.parse(settings)
-        for texts in self.validate(settings).values():
+        values = self.definition.parse(settings)
+        for texts in self.conflicts(values, settings).values():
             raise ConfigError(texts[0])
         if is_class(settings):
             data_source(settings)
