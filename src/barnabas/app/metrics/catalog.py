@@ -202,25 +202,13 @@ PARTITIONS: Final = (
     ),
 )
 FETCHERS: Final = (
-    Family(
-        "kafka_server_replicafetchermanager_maxlag",
-        "gauge",
-        ("clientId",),
-        "Most records that a follower here lacks of what its leader has committed.",
-    ),
-    Family(
-        "kafka_server_replicafetchermanager_failedpartitionscount",
-        "gauge",
-        ("clientId",),
-        "Followed partitions whose last fetch failed.",
-    ),
-    Family(
-        "kafka_server_fetcherlagmetrics_consumerlag",
-        "gauge",
-        ("clientId", *PARTITION),
-        "Records that a follower here lacks of what its leader has committed.",
-    ),
-)
+    Family("kafka_server_replicafetchermanager_maxlag", "gauge", ("clientId",),
+           "Most records that a follower here lacks of what its leader has committed."),
+    Family("kafka_server_replicafetchermanager_failedpartitionscount", "gauge", ("clientId",),
+           "Followed partitions whose last fetch failed."),
+    Family("kafka_server_fetcherlagmetrics_consumerlag", "gauge", ("clientId", *PARTITION),
+           "Records that a follower here lacks of what its leader has committed."),
+)  # fmt: skip
 PURGATORY: Final = _families(
     "gauge",
     "kafka_server_delayedoperationpurgatory_",
@@ -231,44 +219,24 @@ PURGATORY: Final = _families(
     },
 )
 QUORUM: Final = (
-    *_families(
-        "gauge",
-        "kafka_server_raft_metrics_",
+    *_families("gauge", "kafka_server_raft_metrics_",
         (),
-        {
-            "current_leader": "Node id of the quorum's leader, -1 if this node knows none.",
-            "current_epoch": "The quorum's epoch.",
-            "high_watermark": "Offset up to which metadata is committed.",
-            "log_end_offset": "Offset after the last metadata record of this node.",
-            "number_of_voters": "Voters of the quorum.",
-            "number_of_observers": "Other nodes that follow the metadata; on the leader.",
-        },
+        {"current_leader": "Node id of the quorum's leader, -1 if this node knows none.",
+         "current_epoch": "The quorum's epoch.",
+         "high_watermark": "Offset up to which metadata is committed.",
+         "log_end_offset": "Offset after the last metadata record of this node.",
+         "number_of_voters": "Voters of the quorum.",
+         "number_of_observers": "Other nodes that follow the metadata; on the leader."},
     ),
-    Family(
-        "kafka_server_raft_metrics_current_state_info",
-        "gauge",
-        ("state",),
-        "1 for the state that this node has in the quorum.",
-    ),
-    Family(
-        "barnabas_quorum_replica_lag",
-        "gauge",
-        ("replica", "role"),
-        "Metadata records that a voter or observer lacks; on the leader.",
-    ),
-    Family(
-        "barnabas_quorum_replica_fetch_age_seconds",
-        "gauge",
-        ("replica", "role"),
-        "Seconds since it last fetched metadata; on the leader.",
-    ),
-    Family(
-        "kafka_server_broker_metadata_metrics_last_applied_record_offset",
-        "gauge",
-        (),
-        "The last metadata record that this node has applied.",
-    ),
-)
+    Family("kafka_server_raft_metrics_current_state_info", "gauge", ("state",),
+           "1 for the state that this node has in the quorum."),
+    Family("barnabas_quorum_replica_lag", "gauge", ("replica", "role"),
+           "Metadata records that a voter or observer lacks; on the leader."),
+    Family("barnabas_quorum_replica_fetch_age_seconds", "gauge", ("replica", "role"),
+           "Seconds since it last fetched metadata; on the leader."),
+    Family("kafka_server_broker_metadata_metrics_last_applied_record_offset", "gauge", (),
+           "The last metadata record that this node has applied."),
+)  # fmt: skip
 LOGS: Final = (
     *_families(
         "gauge",
@@ -335,31 +303,15 @@ SOCKETS: Final = _families(
     },
 )
 BROKER: Final = (
-    Family(
-        "kafka_server_kafkaserver_brokerstate",
-        "gauge",
-        (),
-        "1 starting, 3 running (and not fenced).",
-    ),
-    Family(
-        "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
-        "gauge",
-        (),
-        "Share of the last second in which the event loop had nothing to do, from 0 to 1.",
-    ),
-    Family(
-        "kafka_network_socketserver_networkprocessoravgidle_percent",
-        "gauge",
-        (),
-        "The same: one event loop does both.",
-    ),
-    Family(
-        "kafka_server_fetchsessioncache_numincrementalfetchsessions",
-        "gauge",
-        (),
-        "Fetch sessions of consumers and followers.",
-    ),
-)
+    Family("kafka_server_kafkaserver_brokerstate", "gauge", (),
+           "1 starting, 3 running (and not fenced)."),
+    Family("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", "gauge", (),
+           "Share of the last second in which the event loop had nothing to do, from 0 to 1."),
+    Family("kafka_network_socketserver_networkprocessoravgidle_percent", "gauge", (),
+           "The same: one event loop does both."),
+    Family("kafka_server_fetchsessioncache_numincrementalfetchsessions", "gauge", (),
+           "Fetch sessions of consumers and followers."),
+)  # fmt: skip
 LOOP: Final = (
     Family(
         "barnabas_event_loop_lag_seconds",
@@ -375,97 +327,46 @@ LOOP: Final = (
     ),
 )
 TOOL: Final = (
-    Family(
-        "barnabas_client_telemetry_instances",
-        "gauge",
-        (),
-        "Clients that asked for a subscription or pushed metrics lately (KIP-714).",
-    ),
-    Family(
-        "barnabas_client_telemetry_dropped_series_total",
-        "counter",
-        (),
-        "Series that clients pushed beyond the limits.",
-    ),
-    Family(
-        "barnabas_metrics_collection_seconds",
-        "gauge",
-        (),
-        "How long it took to collect the figures of this scrape, in turns with other work.",
-    ),
+    Family("barnabas_client_telemetry_instances", "gauge", (),
+           "Clients that asked for a subscription or pushed metrics lately (KIP-714)."),
+    Family("barnabas_client_telemetry_dropped_series_total", "counter", (),
+           "Series that clients pushed beyond the limits."),
+    Family("barnabas_metrics_collection_seconds", "gauge", (),
+           "How long it took to collect the figures of this scrape, in turns with other work."),
     Family("barnabas_build_info", "gauge", ("version",), "1, with the version of Barnabas."),
-)
+)  # fmt: skip
 
 CONSUMER_GROUPS: Final = (
-    *_families(
-        "gauge",
-        "kafka_consumergroup_",
-        GROUP_PARTITION,
-        {
-            "current_offset": "Offset that the group has committed. On the group's coordinator, as "
-            "all that follow.",
-            "lag": "Records from there to the end of the partition.",
-            "lag_seconds": "Seconds since the first of them was written; 0 without any.",
-        },
+    *_families("gauge", "kafka_consumergroup_", GROUP_PARTITION,
+        {"current_offset": "Offset that the group has committed. On the group's coordinator, as "
+                           "all that follow.",
+         "lag": "Records from there to the end of the partition.",
+         "lag_seconds": "Seconds since the first of them was written; 0 without any."},
     ),
-    Family(
-        "kafka_consumergroup_lag_sum",
-        "gauge",
-        ("consumergroup", "topic"),
-        "Lag of all partitions of the topic.",
-    ),
+    Family("kafka_consumergroup_lag_sum", "gauge", ("consumergroup", "topic"),
+           "Lag of all partitions of the topic."),
     Family("kafka_consumergroup_members", "gauge", ("consumergroup",), "Members of the group."),
-    Family(
-        "barnabas_group_epoch",
-        "gauge",
-        ("consumergroup",),
-        "The group's generation or epoch: it rises with each rebalance.",
-    ),
-    Family(
-        "barnabas_group_partitions_not_shown",
-        "gauge",
+    Family("barnabas_group_epoch", "gauge", ("consumergroup",),
+           "The group's generation or epoch: it rises with each rebalance."),
+    Family("barnabas_group_partitions_not_shown", "gauge", (),
+           "Partitions of groups whose lag is not shown: a node shows 50,000."),
+    Family("barnabas_groups", "gauge", ("protocol", "state"),
+           "Groups by kind (classic, consumer, share, streams) and state."),
+    Family("kafka_server_group_coordinator_metrics_group_count", "gauge", ("protocol",),
+           "Groups by kind."),
+    *_families("gauge", "kafka_coordinator_group_groupmetadatamanager_",
         (),
-        "Partitions of groups whose lag is not shown: a node shows 50,000.",
+        {"numgroups": "Groups.", "numoffsets": "Committed offsets.",
+         "numgroupspreparingrebalance": "Groups that wait for members.",
+         "numgroupscompletingrebalance": "Groups that wait for an assignment.",
+         "numgroupsstable": "Groups that work.", "numgroupsdead": "Groups that are gone.",
+         "numgroupsempty": "Groups without members."},
     ),
-    Family(
-        "barnabas_groups",
-        "gauge",
-        ("protocol", "state"),
-        "Groups by kind (classic, consumer, share, streams) and state.",
-    ),
-    Family(
-        "kafka_server_group_coordinator_metrics_group_count",
-        "gauge",
-        ("protocol",),
-        "Groups by kind.",
-    ),
-    *_families(
-        "gauge",
-        "kafka_coordinator_group_groupmetadatamanager_",
-        (),
-        {
-            "numgroups": "Groups.",
-            "numoffsets": "Committed offsets.",
-            "numgroupspreparingrebalance": "Groups that wait for members.",
-            "numgroupscompletingrebalance": "Groups that wait for an assignment.",
-            "numgroupsstable": "Groups that work.",
-            "numgroupsdead": "Groups that are gone.",
-            "numgroupsempty": "Groups without members.",
-        },
-    ),
-    Family(
-        "barnabas_share_partitions",
-        "gauge",
-        ("consumergroup",),
-        "Partitions that a share group reads here; on their leader.",
-    ),
-    Family(
-        "barnabas_share_records_in_flight",
-        "gauge",
-        ("consumergroup",),
-        "Records given out to members of a share group and not settled; on the leader.",
-    ),
-)
+    Family("barnabas_share_partitions", "gauge", ("consumergroup",),
+           "Partitions that a share group reads here; on their leader."),
+    Family("barnabas_share_records_in_flight", "gauge", ("consumergroup",),
+           "Records given out to members of a share group and not settled; on the leader."),
+)  # fmt: skip
 TRANSACTIONS: Final = (
     Family(
         "barnabas_transactions",

@@ -38,55 +38,23 @@ _IN_VALUES: Final[dict[str, Any]] = {
     "group": "Serialization",
     "width": Width.MEDIUM,
 }
-DEFINITION: Final = Definition(
-    [
-        CONVERTER_TYPE,
-        flag(
-            "schemas.enable",
-            "Include the schema in each message.",
-            default=True,
-            order=0,
-            display_name="Enable Schemas",
-            **_IN_SCHEMAS,
-        ),
-        Setting(
-            "schemas.cache.size",
-            ConfigType.INT,
-            ENTRIES_MAX,
-            doc="Number of schemas in the converter's cache.",
-            order=1,
-            display_name="Schema Cache Size",
-            **_IN_SCHEMAS,
-        ),
-        Setting(
-            "schema.content",
-            ConfigType.STRING,
-            None,
-            doc="The schema of all messages, in JSON; messages then carry none.",
-            order=2,
-            display_name="Schema Content",
-            **_IN_SCHEMAS,
-        ),
-        Setting(
-            "decimal.format",
-            ConfigType.STRING,
-            "BASE64",
-            doc="Format of decimals: BASE64, the bytes of their digits, or NUMERIC.",
-            order=0,
-            display_name="Decimal Format",
-            validator=one_of_any_case("NUMERIC", "BASE64"),
-            **_IN_VALUES,
-        ),
-        flag(
-            "replace.null.with.default",
-            "Replace a null with its field's default.",
-            default=True,
-            order=1,
-            display_name="Replace null with default",
-            **_IN_VALUES,
-        ),
-    ]
-)
+DEFINITION: Final = Definition([
+    CONVERTER_TYPE,
+    flag("schemas.enable", "Include the schema in each message.", default=True, order=0,
+         display_name="Enable Schemas", **_IN_SCHEMAS),
+    Setting("schemas.cache.size", ConfigType.INT, ENTRIES_MAX,
+            doc="Number of schemas in the converter's cache.", order=1,
+            display_name="Schema Cache Size", **_IN_SCHEMAS),
+    Setting("schema.content", ConfigType.STRING, None,
+            doc="The schema of all messages, in JSON; messages then carry none.", order=2,
+            display_name="Schema Content", **_IN_SCHEMAS),
+    Setting("decimal.format", ConfigType.STRING, "BASE64",
+            doc="Format of decimals: BASE64, the bytes of their digits, or NUMERIC.", order=0,
+            display_name="Decimal Format", validator=one_of_any_case("NUMERIC", "BASE64"),
+            **_IN_VALUES),
+    flag("replace.null.with.default", "Replace a null with its field's default.", default=True,
+         order=1, display_name="Replace null with default", **_IN_VALUES),
+])  # fmt: skip
 
 
 class JsonConverter(Converter):

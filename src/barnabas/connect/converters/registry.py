@@ -71,12 +71,8 @@ def _count(name: str, default: int, doc: str) -> Setting:
 
 
 ACCESS_SETTINGS: Final = (
-    Setting(
-        "schema.registry.url",
-        ConfigType.LIST,
-        importance=Importance.HIGH,
-        doc="The registry's URLs; the next is asked where one does not answer.",
-    ),
+    Setting("schema.registry.url", ConfigType.LIST, importance=Importance.HIGH,
+            doc="The registry's URLs; the next is asked where one does not answer."),
     _text(BASIC, "Source of user and password: URL, USER_INFO or SASL_INHERIT.", "URL"),
     _secret("basic.auth.user.info", "user:password for USER_INFO."),
     _secret("schema.registry.basic.auth.user.info", "Older name of basic.auth.user.info."),
@@ -87,14 +83,8 @@ ACCESS_SETTINGS: Final = (
     _text("bearer.auth.client.id", "The client that asks for tokens."),
     _secret("bearer.auth.client.secret", "The client's secret."),
     _text("bearer.auth.scope", "The scope of the tokens."),
-    Setting(
-        "bearer.auth.cache.expiry.buffer.seconds",
-        ConfigType.SHORT,
-        300,
-        Importance.LOW,
-        "So long before its end a token is not used any more.",
-        validator=at_least(0),
-    ),
+    Setting("bearer.auth.cache.expiry.buffer.seconds", ConfigType.SHORT, 300, Importance.LOW,
+            "So long before its end a token is not used any more.", validator=at_least(0)),
     _text("bearer.auth.logical.cluster", "The registry behind a proxy that is meant."),
     _text("bearer.auth.identity.pool.id", "The pool of identities that the token is of."),
     _count("max.retries", 3, "Maximum number of retries of a request."),
@@ -110,12 +100,9 @@ ACCESS_SETTINGS: Final = (
     _secret(f"{PREFIX}ssl.keystore.key", "The key to show, in PEM."),
     _secret(f"{PREFIX}ssl.keystore.certificate.chain", "The certificates to show, in PEM."),
     _secret(f"{PREFIX}ssl.key.password", "The password of the key."),
-    _text(
-        f"{PREFIX}{NAME_CHECK}",
-        "Check of host names in certificates; empty or none disables it.",
-        "https",
-    ),
-)
+    _text(f"{PREFIX}{NAME_CHECK}",
+          "Check of host names in certificates; empty or none disables it.", "https"),
+)  # fmt: skip
 
 
 def _strategy(part: str) -> Setting:
@@ -133,23 +120,14 @@ REGISTRY_SETTINGS: Final = (
     flag("auto.register.schemas", "Register new schemas.", default=True),
     flag("use.latest.version", "Write values with the subject's latest schema."),
     flag("normalize.schemas", "Have the registry compare schemas in their normal form."),
-    flag(
-        "ignore.default.for.nullables",
-        "Keep nulls of fields that have a default.",
-    ),
-    Setting(
-        "use.schema.id", ConfigType.INT, default=-1, doc="The schema that all are written with."
-    ),
+    flag("ignore.default.for.nullables", "Keep nulls of fields that have a default."),
+    Setting("use.schema.id", ConfigType.INT, default=-1,
+            doc="The schema that all are written with."),
     _strategy("key"),
     _strategy("value"),
-    Setting(
-        "schemas.cache.config",
-        ConfigType.INT,
-        default=1000,
-        importance=Importance.LOW,
-        doc="Number of schemas in the cache.",
-    ),
-)
+    Setting("schemas.cache.config", ConfigType.INT, default=1000, importance=Importance.LOW,
+            doc="Number of schemas in the cache."),
+)  # fmt: skip
 
 
 _IDS: Final = "io.confluent.kafka.serializers.schema.id."
@@ -309,25 +287,15 @@ def _strategy_of(name: str) -> Callable[[str, str, str | None], str]:
 class AvroConverter(RegistryConverter):
     """Avro's binary data."""
 
-    definition: ClassVar[Definition] = Definition(
-        (
-            *REGISTRY_SETTINGS,
-            flag(
-                "enhanced.avro.schema.support",
-                "Write enums as enums, and name branches of unions in full.",
-            ),
-            flag("connect.meta.data", "Keep names, versions and docs.", default=True),
-            flag(
-                "scrub.invalid.names",
-                "Replace characters that are invalid in Avro names.",
-            ),
-            flag(
-                "allow.optional.map.keys",
-                "Write maps with optional string keys as Avro maps.",
-            ),
-            flag("flatten.singleton.unions", "Read a union of one type as it.", default=True),
-        )
-    )
+    definition: ClassVar[Definition] = Definition((
+        *REGISTRY_SETTINGS,
+        flag("enhanced.avro.schema.support",
+             "Write enums as enums, and name branches of unions in full."),
+        flag("connect.meta.data", "Keep names, versions and docs.", default=True),
+        flag("scrub.invalid.names", "Replace characters that are invalid in Avro names."),
+        flag("allow.optional.map.keys", "Write maps with optional string keys as Avro maps."),
+        flag("flatten.singleton.unions", "Read a union of one type as it.", default=True),
+    ))  # fmt: skip
 
     def _format_of(self, parsed: Mapping[str, Any]) -> AvroFormat:
         return AvroFormat(
@@ -345,28 +313,16 @@ class AvroConverter(RegistryConverter):
 class JsonSchemaConverter(RegistryConverter):
     """JSON whose schemas are JSON Schema."""
 
-    definition: ClassVar[Definition] = Definition(
-        (
-            *REGISTRY_SETTINGS,
-            Setting(
-                "decimal.format",
-                ConfigType.STRING,
-                default="BASE64",
-                importance=Importance.LOW,
+    definition: ClassVar[Definition] = Definition((
+        *REGISTRY_SETTINGS,
+        Setting("decimal.format", ConfigType.STRING, default="BASE64", importance=Importance.LOW,
                 doc="Format of decimals: BASE64, the bytes of their digits, or NUMERIC.",
-                validator=one_of_any_case("BASE64", "NUMERIC"),
-            ),
-            flag(
-                "use.optional.for.nonrequired",
-                "Read properties that are not required as optional fields.",
-            ),
-            flag(
-                "object.additional.properties",
-                "Allow additional properties in written schemas.",
-                default=True,
-            ),
-        )
-    )
+                validator=one_of_any_case("BASE64", "NUMERIC")),
+        flag("use.optional.for.nonrequired",
+             "Read properties that are not required as optional fields."),
+        flag("object.additional.properties", "Allow additional properties in written schemas.",
+             default=True),
+    ))  # fmt: skip
 
     def _format_of(self, parsed: Mapping[str, Any]) -> JsonSchemaFormat:
         return JsonSchemaFormat(

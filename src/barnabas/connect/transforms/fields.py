@@ -110,34 +110,17 @@ def renames_of(pairs: list[str]) -> dict[str, str]:
 class ReplaceField(Sided):
     """Leaves fields out, or renames them."""
 
-    definition: ClassVar[Definition] = Definition(
-        [
-            Setting(
-                "exclude",
-                ConfigType.LIST,
-                default=[],
-                doc="The fields to leave out, even if they are included.",
-                validator=list_of(),
-                is_distinct=True,
-            ),
-            Setting(
-                "include",
-                ConfigType.LIST,
-                default=[],
-                doc="The fields to keep; all if there are none.",
-                validator=list_of(),
-                is_distinct=True,
-            ),
-            Setting(
-                "renames",
-                ConfigType.LIST,
-                default=[],
-                doc="New names, as old1:new1,old2:new2.",
-                validator=_check_renames,
-            ),
-            REPLACE_NULL,
-        ]
-    )
+    definition: ClassVar[Definition] = Definition([
+        Setting("exclude", ConfigType.LIST, default=[],
+                doc="The fields to leave out, even if they are included.", validator=list_of(),
+                is_distinct=True),
+        Setting("include", ConfigType.LIST, default=[],
+                doc="The fields to keep; all if there are none.", validator=list_of(),
+                is_distinct=True),
+        Setting("renames", ConfigType.LIST, default=[], doc="New names, as old1:new1,old2:new2.",
+                validator=_check_renames),
+        REPLACE_NULL,
+    ])  # fmt: skip
     _PURPOSE: Final = "field replacement"
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:

@@ -96,32 +96,15 @@ class InsertHeader(PlainTransform):
 class HeaderFrom(Sided):
     """Copies or moves fields to headers."""
 
-    definition: ClassVar[Definition] = Definition(
-        [
-            Setting(
-                "fields",
-                ConfigType.LIST,
-                importance=Importance.HIGH,
-                doc="The fields to copy or move.",
-                validator=non_empty_list,
-            ),
-            Setting(
-                "headers",
-                ConfigType.LIST,
-                importance=Importance.HIGH,
-                doc="The headers' names, one for each field.",
-                validator=non_empty_list,
-            ),
-            Setting(
-                "operation",
-                ConfigType.STRING,
-                importance=Importance.HIGH,
-                doc="copy keeps the fields, move removes them.",
-                validator=one_of("move", "copy"),
-            ),
-            REPLACE_NULL,
-        ]
-    )
+    definition: ClassVar[Definition] = Definition([
+        Setting("fields", ConfigType.LIST, importance=Importance.HIGH,
+                doc="The fields to copy or move.", validator=non_empty_list),
+        Setting("headers", ConfigType.LIST, importance=Importance.HIGH,
+                doc="The headers' names, one for each field.", validator=non_empty_list),
+        Setting("operation", ConfigType.STRING, importance=Importance.HIGH,
+                doc="copy keeps the fields, move removes them.", validator=one_of("move", "copy")),
+        REPLACE_NULL,
+    ])  # fmt: skip
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         self._fields: list[str] = parsed["fields"]

@@ -80,39 +80,20 @@ _UNITS_PER_MS: Final = {"milliseconds": 1, "microseconds": 1000, "nanoseconds": 
 class TimestampConverter(Sided):
     """Converts a field, or all of the key or value."""
 
-    definition: ClassVar[Definition] = Definition(
-        [
-            Setting(
-                "field",
-                ConfigType.STRING,
-                default="",
-                importance=Importance.HIGH,
-                doc="The field with the moment; empty if all of the key or value is one.",
-            ),
-            Setting(
-                "target.type",
-                ConfigType.STRING,
-                importance=Importance.HIGH,
+    definition: ClassVar[Definition] = Definition([
+        Setting("field", ConfigType.STRING, default="", importance=Importance.HIGH,
+                doc="The field with the moment; empty if all of the key or value is one."),
+        Setting("target.type", ConfigType.STRING, importance=Importance.HIGH,
                 doc="Target type: string, unix, Date, Time or Timestamp.",
-                validator=one_of(*_SCHEMAS),
-            ),
-            Setting(
-                "format",
-                ConfigType.STRING,
-                default="",
-                doc="Format of strings, for Java's SimpleDateFormat.",
-            ),
-            Setting(
-                "unix.precision",
-                ConfigType.STRING,
-                default="milliseconds",
+                validator=one_of(*_SCHEMAS)),
+        Setting("format", ConfigType.STRING, default="",
+                doc="Format of strings, for Java's SimpleDateFormat."),
+        Setting("unix.precision", ConfigType.STRING, default="milliseconds",
                 importance=Importance.LOW,
                 doc="Unit of numbers since 1970. Fractions of milliseconds are lost.",
-                validator=one_of("nanoseconds", "microseconds", "milliseconds", "seconds"),
-            ),
-            REPLACE_NULL,
-        ]
-    )
+                validator=one_of("nanoseconds", "microseconds", "milliseconds", "seconds")),
+        REPLACE_NULL,
+    ])  # fmt: skip
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         self._field: str = parsed["field"]

@@ -29,113 +29,44 @@ GROUP_ID: Final = "group.id"
 OFFSET_FILE: Final = "offset.storage.file.filename"
 MASTER: Final = "barnabas.connect.spark.master"
 
-DEFINITION: Final = Definition(
-    (
-        Setting(
-            "bootstrap.servers",
-            ConfigType.LIST,
-            "localhost:9092",
-            Importance.HIGH,
-            "Brokers to contact first.",
-        ),
-        Setting(
-            "key.converter",
-            ConfigType.CLASS,
-            importance=Importance.HIGH,
+DEFINITION: Final = Definition((
+    Setting("bootstrap.servers", ConfigType.LIST, "localhost:9092", Importance.HIGH,
+            "Brokers to contact first."),
+    Setting("key.converter", ConfigType.CLASS, importance=Importance.HIGH,
             doc="The converter of keys, where a connector names none.",
-            validator=plugin_of("converter"),
-        ),
-        Setting(
-            "value.converter",
-            ConfigType.CLASS,
-            importance=Importance.HIGH,
+            validator=plugin_of("converter")),
+    Setting("value.converter", ConfigType.CLASS, importance=Importance.HIGH,
             doc="The converter of values, where a connector names none.",
-            validator=plugin_of("converter"),
-        ),
-        Setting(
-            "header.converter",
-            ConfigType.CLASS,
-            "org.apache.kafka.connect.storage.SimpleHeaderConverter",
-            Importance.LOW,
+            validator=plugin_of("converter")),
+    Setting("header.converter", ConfigType.CLASS,
+            "org.apache.kafka.connect.storage.SimpleHeaderConverter", Importance.LOW,
             "The converter of headers, where a connector names none.",
-            validator=plugin_of("header_converter"),
-        ),
-        Setting(
-            "task.shutdown.graceful.timeout.ms",
-            ConfigType.LONG,
-            5000,
-            Importance.LOW,
-            "Time for all tasks together to stop.",
-        ),
-        Setting(
-            "offset.flush.interval.ms",
-            ConfigType.LONG,
-            60000,
-            Importance.LOW,
-            "Interval between offset commits.",
-        ),
-        Setting(
-            "offset.flush.timeout.ms",
-            ConfigType.LONG,
-            5000,
-            Importance.LOW,
-            "Timeout of an offset commit.",
-        ),
-        Setting(
-            "topic.tracking.enable",
-            ConfigType.BOOLEAN,
-            True,
-            Importance.LOW,
-            "Track the topics that a connector uses.",
-        ),
-        Setting(
-            "topic.tracking.allow.reset",
-            ConfigType.BOOLEAN,
-            True,
-            Importance.LOW,
-            "Allow users to reset the tracked topics.",
-        ),
-        Setting(
-            "topic.creation.enable",
-            ConfigType.BOOLEAN,
-            True,
-            Importance.LOW,
-            "Allow sources to create topics by topic.creation.* settings.",
-        ),
-        Setting(
-            PLUGINS_SETTING,
-            ConfigType.LIST,
-            "",
-            Importance.MEDIUM,
-            "Plugins that configurations may name beside the built-in ones: classes of your "
-            "own (package.module:Class, or package.module for all classes in it), and built-in "
-            "plugins that are off by default.",
-        ),
-        Setting(
-            PATHS_SETTING,
-            ConfigType.LIST,
-            "",
-            Importance.MEDIUM,
+            validator=plugin_of("header_converter")),
+    Setting("task.shutdown.graceful.timeout.ms", ConfigType.LONG, 5000, Importance.LOW,
+            "Time for all tasks together to stop."),
+    Setting("offset.flush.interval.ms", ConfigType.LONG, 60000, Importance.LOW,
+            "Interval between offset commits."),
+    Setting("offset.flush.timeout.ms", ConfigType.LONG, 5000, Importance.LOW,
+            "Timeout of an offset commit."),
+    Setting("topic.tracking.enable", ConfigType.BOOLEAN, True, Importance.LOW,
+            "Track the topics that a connector uses."),
+    Setting("topic.tracking.allow.reset", ConfigType.BOOLEAN, True, Importance.LOW,
+            "Allow users to reset the tracked topics."),
+    Setting("topic.creation.enable", ConfigType.BOOLEAN, True, Importance.LOW,
+            "Allow sources to create topics by topic.creation.* settings."),
+    Setting(PLUGINS_SETTING, ConfigType.LIST, "", Importance.MEDIUM,
+            "Plugins that configurations may name beside the built-in ones: classes of your own "
+            "(package.module:Class, or package.module for all classes in it), and built-in "
+            "plugins that are off by default."),
+    Setting(PATHS_SETTING, ConfigType.LIST, "", Importance.MEDIUM,
             "Directories of this machine whose files connectors of databases, lakes and Spark's "
-            "formats may read and write; / is every file, and none without it.",
-        ),
-        Setting(
-            ENGINE,
-            ConfigType.STRING,
-            "spark",
-            Importance.MEDIUM,
+            "formats may read and write; / is every file, and none without it."),
+    Setting(ENGINE, ConfigType.STRING, "spark", Importance.MEDIUM,
             "Engine of tasks: spark, or local, which uses threads of the worker.",
-            validator=validators.one_of_any_case("spark", "local"),
-        ),
-        Setting(
-            MASTER,
-            ConfigType.STRING,
-            "local[2]",
-            Importance.MEDIUM,
-            "Spark's master: local[2], spark://host:7077.",
-        ),
-    )
-)
+            validator=validators.one_of_any_case("spark", "local")),
+    Setting(MASTER, ConfigType.STRING, "local[2]", Importance.MEDIUM,
+            "Spark's master: local[2], spark://host:7077."),
+))  # fmt: skip
 _FILE: Final = Setting(
     OFFSET_FILE,
     ConfigType.STRING,

@@ -49,30 +49,18 @@ def _setting(name: str, kind: ConfigType, doc: str, default: Any = "") -> Settin
 class Datagen(SourceConnector):
     """Makes records up."""
 
-    definition: ClassVar[Definition] = Definition(
-        (
-            Setting(
-                "kafka.topic",
-                ConfigType.STRING,
-                importance=Importance.HIGH,
-                doc="Topic to write to",
-            ),
-            _setting("max.interval", ConfigType.LONG, "Max interval between messages (ms)", 500),
-            _setting(
-                "iterations",
-                ConfigType.INT,
-                "Number of messages to send from each task, or less than 1 for unlimited",
-                -1,
-            ),
-            _setting("schema.string", ConfigType.STRING, "The literal JSON-encoded Avro schema"),
-            _setting("schema.filename", ConfigType.STRING, "Filename of schema to use"),
-            _setting(
-                "schema.keyfield", ConfigType.STRING, "Name of field to use as the message key"
-            ),
-            _setting("quickstart", ConfigType.STRING, "Name of quickstart to use"),
-            Setting(SEED, ConfigType.LONG, None, Importance.LOW, "Seed of what is made up"),
-        )
-    )
+    definition: ClassVar[Definition] = Definition((
+        Setting("kafka.topic", ConfigType.STRING, importance=Importance.HIGH,
+                doc="Topic to write to"),
+        _setting("max.interval", ConfigType.LONG, "Max interval between messages (ms)", 500),
+        _setting("iterations", ConfigType.INT,
+                 "Number of messages to send from each task, or less than 1 for unlimited", -1),
+        _setting("schema.string", ConfigType.STRING, "The literal JSON-encoded Avro schema"),
+        _setting("schema.filename", ConfigType.STRING, "Filename of schema to use"),
+        _setting("schema.keyfield", ConfigType.STRING, "Name of field to use as the message key"),
+        _setting("quickstart", ConfigType.STRING, "Name of quickstart to use"),
+        Setting(SEED, ConfigType.LONG, None, Importance.LOW, "Seed of what is made up"),
+    ))  # fmt: skip
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Take the settings, and check the schema."""

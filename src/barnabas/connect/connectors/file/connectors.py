@@ -40,32 +40,15 @@ def _not_empty(name: str, value: object) -> None:
 class FileStreamSource(SourceConnector):
     """Reads the lines of a file."""
 
-    definition: ClassVar[Definition] = Definition(
-        (
-            Setting(
-                _FILE,
-                ConfigType.STRING,
-                None,
-                Importance.HIGH,
-                "Source filename. If not specified, the standard input will be used",
-            ),
-            Setting(
-                "topic",
-                ConfigType.STRING,
-                importance=Importance.HIGH,
-                doc="The topic to publish data to",
-                validator=_not_empty,
-            ),
-            Setting(
-                "batch.size",
-                ConfigType.INT,
-                2000,
-                Importance.LOW,
+    definition: ClassVar[Definition] = Definition((
+        Setting(_FILE, ConfigType.STRING, None, Importance.HIGH,
+                "Source filename. If not specified, the standard input will be used"),
+        Setting("topic", ConfigType.STRING, importance=Importance.HIGH,
+                doc="The topic to publish data to", validator=_not_empty),
+        Setting("batch.size", ConfigType.INT, 2000, Importance.LOW,
                 "The maximum number of records the source task can read from the file each time "
-                "it is polled",
-            ),
-        )
-    )
+                "it is polled"),
+    ))  # fmt: skip
 
     def is_worth_distributing(self, settings: Settings) -> bool:
         """Not: the file is the worker's, and its lines stay in order."""

@@ -48,49 +48,32 @@ CUSTOMER_KEY: Final = "s3.sse.customer.key"
 CONDITIONAL: Final = "enable.conditional.writes"
 _CUSTOMER_KEY_BYTES: Final = 32
 
-BUCKET: Final = group(
-    "S3",
+BUCKET: Final = group("S3",
     ("s3.bucket.name", _T.STRING, NO_DEFAULT, _HIGH, "The bucket.", validators.non_empty),
     ("s3.region", _T.STRING, "us-west-2", _MEDIUM, "The region that the bucket is in."),
     ("store.url", _T.STRING, None, _HIGH, "The server, where it is not Amazon's."),
-    (
-        *("aws.access.key.id", _T.STRING, "", _HIGH),
-        "The name of the key; without one, what AWS's tools would use: environment, profile, role.",
-    ),
+    ("aws.access.key.id", _T.STRING, "", _HIGH,
+     "The name of the key; without one, what AWS's tools would use: environment, profile, role."),
     ("aws.secret.access.key", _T.PASSWORD, None, _HIGH, "The key."),
-    (
-        *("s3.path.style.access.enabled", _T.BOOLEAN, True, _LOW),
-        "Put the bucket's name in the path of URLs instead of the host.",
-    ),
-    (
-        *("s3.part.retries", _T.INT, 3, _MEDIUM),
-        "Maximum number of retries of a request before the micro-batch fails.",
-        validators.at_least(0),
-    ),
+    ("s3.path.style.access.enabled", _T.BOOLEAN, True, _LOW,
+     "Put the bucket's name in the path of URLs instead of the host."),
+    ("s3.part.retries", _T.INT, 3, _MEDIUM,
+     "Maximum number of retries of a request before the micro-batch fails.",
+     validators.at_least(0)),
     ("s3.retry.backoff.ms", _T.LONG, 200, _LOW, "Taken; pauses between tries grow by themselves."),
     ("s3.proxy.url", _T.STRING, "", _LOW, "A proxy for HTTP, with its port."),
     ("s3.proxy.user", _T.STRING, None, _LOW, "Its user."),
     ("s3.proxy.password", _T.PASSWORD, None, _LOW, "Its password."),
     ("s3.credentials.provider.class", _T.STRING, "", _LOW, "Taken; see aws.access.key.id."),
-)
+)  # fmt: skip
 
-OBJECTS: Final = group(
-    "S3 objects",
-    (
-        *("s3.part.size", _T.INT, 25 * 1024 * 1024, _HIGH),
-        "Bytes of each part of larger objects.",
-        validators.at_least(_PART_BYTES_MIN),
-    ),
-    (
-        *("s3.compression.type", _T.STRING, "none", _LOW),
-        "none or gzip, of JSON and bytes.",
-        validators.one_of_any_case("none", "gzip"),
-    ),
-    (
-        *("s3.compression.level", _T.INT, -1, _LOW),
-        "0 to 9, or -1 for the usual one.",
-        validators.between(-1, 9),
-    ),
+OBJECTS: Final = group("S3 objects",
+    ("s3.part.size", _T.INT, 25 * 1024 * 1024, _HIGH, "Bytes of each part of larger objects.",
+     validators.at_least(_PART_BYTES_MIN)),
+    ("s3.compression.type", _T.STRING, "none", _LOW, "none or gzip, of JSON and bytes.",
+     validators.one_of_any_case("none", "gzip")),
+    ("s3.compression.level", _T.INT, -1, _LOW, "0 to 9, or -1 for the usual one.",
+     validators.between(-1, 9)),
     ("s3.acl.canned", _T.STRING, None, _LOW, "An ACL for each object."),
     ("s3.ssea.name", _T.STRING, "", _LOW, "Encryption on the server: AES256 or aws:kms."),
     ("s3.sse.kms.key.id", _T.STRING, "", _LOW, "The key for aws:kms."),
@@ -98,23 +81,19 @@ OBJECTS: Final = group(
     ("s3.object.tagging", _T.BOOLEAN, False, _LOW, "Taken; has no effect."),
     ("s3.object.tagging.key.value.pairs", _T.LIST, "", _LOW, "Taken; has no effect."),
     ("s3.object.behavior.on.tagging.error", _T.STRING, "ignore", _LOW, "Taken; has no effect."),
-    (
-        *("s3.schema.partition.affix.type", _T.STRING, "NONE", _LOW),
-        "Directory named after the value's schema: NONE, PREFIX or SUFFIX.",
-        validators.one_of("NONE", "PREFIX", "SUFFIX"),
-    ),
+    ("s3.schema.partition.affix.type", _T.STRING, "NONE", _LOW,
+     "Directory named after the value's schema: NONE, PREFIX or SUFFIX.",
+     validators.one_of("NONE", "PREFIX", "SUFFIX")),
     ("storage.class", _T.STRING, "S3Storage", _LOW, "Taken: there is one."),
-    (
-        *(CONDITIONAL, _T.BOOLEAN, True, _LOW),
-        "Never replace an object that rotate.schedule.interval.ms ended.",
-    ),
+    (CONDITIONAL, _T.BOOLEAN, True, _LOW,
+     "Never replace an object that rotate.schedule.interval.ms ended."),
     ("max.files.scan.limit", _T.INT, 100, _LOW, "Taken; has no effect."),
     ("s3.wan.mode", _T.BOOLEAN, False, _LOW, "Taken; has no effect."),
     ("s3.send.digest", _T.BOOLEAN, False, _LOW, "Taken; has no effect."),
     ("s3.http.send.expect.continue", _T.BOOLEAN, True, _LOW, "Taken; has no effect."),
     ("s3.elastic.buffer.enable", _T.BOOLEAN, False, _LOW, "Taken: buffers grow as needed."),
     ("s3.elastic.buffer.init.capacity", _T.INT, 131072, _LOW, "Taken; has no effect."),
-)
+)  # fmt: skip
 
 POLLING: Final = group(
     "S3 source",

@@ -81,36 +81,19 @@ _OF_FORMATS: Final = ("schema", "stream", "checkpoint.location")
 class SparkSource(SourceConnector):
     """Reads a data source."""
 
-    definition: ClassVar[Definition] = Definition(
-        (
-            FORMAT,
-            Setting(
-                "topic", ConfigType.STRING, importance=Importance.HIGH, doc="The topic to write to"
-            ),
-            Setting(
-                "key.column", ConfigType.STRING, None, doc="The column that is the record's key"
-            ),
-            Setting(
-                "schema",
-                ConfigType.STRING,
-                None,
+    definition: ClassVar[Definition] = Definition((
+        FORMAT,
+        Setting("topic", ConfigType.STRING, importance=Importance.HIGH,
+                doc="The topic to write to"),
+        Setting("key.column", ConfigType.STRING, None, doc="The column that is the record's key"),
+        Setting("schema", ConfigType.STRING, None,
                 doc="Columns and their types, as in `id int, name string`, where a format of Spark "
-                "does not find them itself",
-            ),
-            Setting(
-                "stream",
-                ConfigType.BOOLEAN,
-                False,
-                doc="Read one of Spark's formats continuously, as a stream, not once",
-            ),
-            Setting(
-                "checkpoint.location",
-                ConfigType.STRING,
-                None,
-                doc="With stream=true: the directory where Spark keeps how far it has read",
-            ),
-        )
-    )
+                    "does not find them itself"),
+        Setting("stream", ConfigType.BOOLEAN, False,
+                doc="Read one of Spark's formats continuously, as a stream, not once"),
+        Setting("checkpoint.location", ConfigType.STRING, None,
+                doc="With stream=true: the directory where Spark keeps how far it has read"),
+    ))  # fmt: skip
 
     def conflicts(
         self, values: Mapping[str, Any], settings: Settings

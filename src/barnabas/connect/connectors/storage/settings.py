@@ -79,157 +79,91 @@ def group(name_of_group: str, *rows: tuple[Any, ...]) -> tuple[Setting, ...]:
 
 _T = ConfigType
 
-PARTITIONER: Final = group(
-    "Partitioner",
-    (
-        *("partitioner.class", _T.STRING, "DefaultPartitioner", _HIGH),
-        "DefaultPartitioner, FieldPartitioner, TimeBased-, Daily- or HourlyPartitioner.",
-    ),
+PARTITIONER: Final = group("Partitioner",
+    ("partitioner.class", _T.STRING, "DefaultPartitioner", _HIGH,
+     "DefaultPartitioner, FieldPartitioner, TimeBased-, Daily- or HourlyPartitioner."),
     ("partition.field.name", _T.LIST, "", _MEDIUM, "Fields for the FieldPartitioner."),
-    (
-        *("partition.duration.ms", _T.LONG, -1, _MEDIUM),
-        "Time span of a directory of the TimeBasedPartitioner.",
-    ),
-    (
-        *("path.format", _T.STRING, "", _MEDIUM),
-        "Directories of the TimeBasedPartitioner: 'year'=YYYY/'month'=MM/'day'=dd, as Joda-Time.",
-    ),
+    ("partition.duration.ms", _T.LONG, -1, _MEDIUM,
+     "Time span of a directory of the TimeBasedPartitioner."),
+    ("path.format", _T.STRING, "", _MEDIUM,
+     "Directories of the TimeBasedPartitioner: 'year'=YYYY/'month'=MM/'day'=dd, as Joda-Time."),
     ("locale", _T.STRING, "", _MEDIUM, "Must be given for times; names are English ones."),
     ("timezone", _T.STRING, "", _MEDIUM, "Whose clocks the directories follow.", _is_zone),
-    (
-        *("timestamp.extractor", _T.STRING, "Wallclock", _MEDIUM),
-        "Wallclock, Record or RecordField: where a record's time is from.",
-    ),
+    ("timestamp.extractor", _T.STRING, "Wallclock", _MEDIUM,
+     "Wallclock, Record or RecordField: where a record's time is from."),
     ("timestamp.field", _T.STRING, "timestamp", _MEDIUM, "The field for RecordField."),
-)
+)  # fmt: skip
 
-CONNECTOR: Final = group(
-    "Connector",
-    (
-        *("flush.size", _T.INT),
-        *(1000, _HIGH),
-        "Number of records of a partition that completes a file.",
-        validators.at_least(1),
-    ),
-    (
-        *("rotate.interval.ms", _T.LONG, -1, _HIGH),
-        "Files end at a record so much later than the first. Needs a partitioner of times.",
-    ),
-    (
-        *("rotate.schedule.interval.ms", _T.LONG, -1, _MEDIUM),
-        "Files end so often by the clock, counted from midnight in `timezone`.",
-    ),
-    (
-        *("rotate.file.on.partition.change", _T.BOOLEAN, True, _LOW),
-        "With rotate.interval.ms: whether a record for another directory ends files.",
-    ),
-    (
-        *("schema.compatibility", _T.STRING, "NONE", _HIGH),
-        "NONE, BACKWARD, FORWARD or FULL: which changes of schemas end files.",
-        validators.one_of_any_case("NONE", "BACKWARD", "FORWARD", "FULL"),
-    ),
-    (
-        *("behavior.on.null.values", _T.STRING, "fail", _LOW),
-        "Handling of records without a value: fail, ignore or write (keys only).",
-        validators.one_of_any_case("fail", "ignore", "write"),
-    ),
-    (
-        *("report.null.values.to.dlq", _T.BOOLEAN, True, _LOW),
-        "Send ignored records to the dead letter queue.",
-    ),
-    (
-        *("tombstone.encoded.partition", _T.STRING, "tombstone", _LOW),
-        "The directory of records without a value.",
-    ),
-    (
-        *("partitioner.max.open.files", _T.INT, -1, _LOW),
-        "Maximum number of directories with open files in a partition; -1 is no limit.",
-    ),
+CONNECTOR: Final = group("Connector",
+    ("flush.size", _T.INT, 1000, _HIGH, "Number of records of a partition that completes a file.",
+     validators.at_least(1)),
+    ("rotate.interval.ms", _T.LONG, -1, _HIGH,
+     "Files end at a record so much later than the first. Needs a partitioner of times."),
+    ("rotate.schedule.interval.ms", _T.LONG, -1, _MEDIUM,
+     "Files end so often by the clock, counted from midnight in `timezone`."),
+    ("rotate.file.on.partition.change", _T.BOOLEAN, True, _LOW,
+     "With rotate.interval.ms: whether a record for another directory ends files."),
+    ("schema.compatibility", _T.STRING, "NONE", _HIGH,
+     "NONE, BACKWARD, FORWARD or FULL: which changes of schemas end files.",
+     validators.one_of_any_case("NONE", "BACKWARD", "FORWARD", "FULL")),
+    ("behavior.on.null.values", _T.STRING, "fail", _LOW,
+     "Handling of records without a value: fail, ignore or write (keys only).",
+     validators.one_of_any_case("fail", "ignore", "write")),
+    ("report.null.values.to.dlq", _T.BOOLEAN, True, _LOW,
+     "Send ignored records to the dead letter queue."),
+    ("tombstone.encoded.partition", _T.STRING, "tombstone", _LOW,
+     "The directory of records without a value."),
+    ("partitioner.max.open.files", _T.INT, -1, _LOW,
+     "Maximum number of directories with open files in a partition; -1 is no limit."),
     ("retry.backoff.ms", _T.LONG, 5000, _LOW, "Taken; the worker's own back-off is used."),
     ("shutdown.timeout.ms", _T.LONG, 3000, _LOW, "Taken; has no effect."),
     ("max.write.duration.ms", _T.LONG, _LAST_LONG, _LOW, "Taken; has no effect."),
     ("schema.cache.size", _T.INT, 1000, _LOW, "Taken; has no effect."),
     ("enhanced.avro.schema.support", _T.BOOLEAN, True, _LOW, "Taken; has no effect."),
-    (
-        *("connect.meta.data", _T.BOOLEAN, True, _LOW),
-        "Whether Avro's schemas keep names and versions of Connect's.",
-    ),
+    ("connect.meta.data", _T.BOOLEAN, True, _LOW,
+     "Whether Avro's schemas keep names and versions of Connect's."),
     ("allow.optional.map.keys", _T.BOOLEAN, False, _LOW, "Taken; has no effect."),
-)
+)  # fmt: skip
 
-STORAGE: Final = group(
-    "Storage",
+STORAGE: Final = group("Storage",
     ("topics.dir", _T.STRING, "topics", _HIGH, "The directory above those of topics."),
     ("directory.delim", _T.STRING, "/", _MEDIUM, "Separator of directories."),
     ("file.delim", _T.STRING, "+", _MEDIUM, "Separator of topic, partition and offset."),
-    (
-        *("filename.offset.zero.pad.width", _T.INT, 10, _LOW),
-        "Minimum number of digits of offsets in names.",
-        validators.at_least(0),
-    ),
-    (
-        *("format.class", _T.STRING, "JsonFormat", _HIGH),
-        "JsonFormat, AvroFormat, ParquetFormat or ByteArrayFormat.",
-        _is_format,
-    ),
+    ("filename.offset.zero.pad.width", _T.INT, 10, _LOW,
+     "Minimum number of digits of offsets in names.", validators.at_least(0)),
+    ("format.class", _T.STRING, "JsonFormat", _HIGH,
+     "JsonFormat, AvroFormat, ParquetFormat or ByteArrayFormat.", _is_format),
     ("store.kafka.keys", _T.BOOLEAN, False, _LOW, "Store keys beside the values."),
-    (
-        *("store.kafka.headers", _T.BOOLEAN, False, _LOW),
-        "Store headers beside the values.",
-    ),
+    ("store.kafka.headers", _T.BOOLEAN, False, _LOW, "Store headers beside the values."),
     ("keys.format.class", _T.STRING, "AvroFormat", _LOW, "The format of keys.", _is_format),
     ("headers.format.class", _T.STRING, "AvroFormat", _LOW, "The format of headers.", _is_format),
-    (
-        *("avro.codec", _T.STRING, "null", _LOW),
-        "How Avro files are compressed.",
-        validators.one_of(*AVRO_CODECS),
-    ),
-    (
-        *("parquet.codec", _T.STRING, "snappy", _LOW),
-        "How Parquet files are compressed.",
-        validators.one_of(*PARQUET_CODECS),
-    ),
-    (
-        *("format.bytearray.extension", _T.STRING, ".bin", _LOW),
-        "The end of the names of ByteArrayFormat's files.",
-    ),
-    (
-        *(_SEPARATOR, _T.STRING, None, _LOW),
-        "Text after each record of ByteArrayFormat; by default a line feed.",
-    ),
-    (
-        *("json.decimal.format", _T.STRING, "BASE64", _LOW),
-        "How JsonFormat writes decimals: BASE64 or NUMERIC.",
-        validators.one_of_any_case("BASE64", "NUMERIC"),
-    ),
-)
+    ("avro.codec", _T.STRING, "null", _LOW, "How Avro files are compressed.",
+     validators.one_of(*AVRO_CODECS)),
+    ("parquet.codec", _T.STRING, "snappy", _LOW, "How Parquet files are compressed.",
+     validators.one_of(*PARQUET_CODECS)),
+    ("format.bytearray.extension", _T.STRING, ".bin", _LOW,
+     "The end of the names of ByteArrayFormat's files."),
+    (_SEPARATOR, _T.STRING, None, _LOW,
+     "Text after each record of ByteArrayFormat; by default a line feed."),
+    ("json.decimal.format", _T.STRING, "BASE64", _LOW,
+     "How JsonFormat writes decimals: BASE64 or NUMERIC.",
+     validators.one_of_any_case("BASE64", "NUMERIC")),
+)  # fmt: skip
 
-READING: Final = group(
-    "Reading",
-    (
-        *("topics.dir", _T.STRING, "topics", _HIGH),
-        "The directory that files are looked for below.",
-    ),
-    (
-        *("topic.regex.list", _T.LIST, "", _HIGH),
-        "Pairs of `topic:pattern`: files whose names match go to the topic, with mode=GENERIC.",
-    ),
-    (
-        *("mode", _T.STRING, "RESTORE_BACKUP", _HIGH),
-        "RESTORE_BACKUP reads what the sink wrote, GENERIC any files.",
-        validators.one_of_any_case("RESTORE_BACKUP", "GENERIC"),
-    ),
+READING: Final = group("Reading",
+    ("topics.dir", _T.STRING, "topics", _HIGH, "The directory that files are looked for below."),
+    ("topic.regex.list", _T.LIST, "", _HIGH,
+     "Pairs of `topic:pattern`: files whose names match go to the topic, with mode=GENERIC."),
+    ("mode", _T.STRING, "RESTORE_BACKUP", _HIGH,
+     "RESTORE_BACKUP reads what the sink wrote, GENERIC any files.",
+     validators.one_of_any_case("RESTORE_BACKUP", "GENERIC")),
     ("record.batch.max.size", _T.INT, 200, _LOW, "Taken; batches are of 64 MiB of files."),
-    (
-        *("file.discovery.starting.timestamp", _T.LONG, 0, _LOW),
-        "Files that were last changed before it are left out; milliseconds since 1970.",
-    ),
-    (
-        *("behavior.on.error", _T.STRING, "fail", _LOW),
-        "Handling of a damaged file: fail, or ignore, which continues with the next.",
-        validators.one_of_any_case("fail", "ignore", "log"),
-    ),
-)
+    ("file.discovery.starting.timestamp", _T.LONG, 0, _LOW,
+     "Files that were last changed before it are left out; milliseconds since 1970."),
+    ("behavior.on.error", _T.STRING, "fail", _LOW,
+     "Handling of a damaged file: fail, or ignore, which continues with the next.",
+     validators.one_of_any_case("fail", "ignore", "log")),
+)  # fmt: skip
 _READ_TOO: Final = (
     *("file.delim", "format.class", "store.kafka.keys", "store.kafka.headers"),
     *("keys.format.class", "headers.format.class", "format.bytearray.extension"),

@@ -48,27 +48,14 @@ def _setting(name: str, kind: ConfigType, title: str, doc: str, check: Any) -> S
 class HeaderToValue(PlainTransform):
     """Copies or moves headers into the value."""
 
-    definition: ClassVar[Definition] = Definition(
-        [
-            _setting(
-                "headers", ConfigType.LIST, "Header names list", "The headers' names.", _names
-            ),
-            _setting(
-                "fields",
-                ConfigType.LIST,
-                "Field names list",
-                "The fields' names, one for each header; a.b is the field b of the struct a.",
-                _names,
-            ),
-            _setting(
-                "operation",
-                ConfigType.STRING,
-                "Operation: mover or copy",
-                "copy keeps the headers, move removes them.",
-                _operation,
-            ),
-        ]
-    )
+    definition: ClassVar[Definition] = Definition([
+        _setting("headers", ConfigType.LIST, "Header names list", "The headers' names.", _names),
+        _setting("fields", ConfigType.LIST, "Field names list",
+                 "The fields' names, one for each header; a.b is the field b of the struct a.",
+                 _names),
+        _setting("operation", ConfigType.STRING, "Operation: mover or copy",
+                 "copy keeps the headers, move removes them.", _operation),
+    ])  # fmt: skip
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         headers, fields = parsed["headers"], parsed["fields"]

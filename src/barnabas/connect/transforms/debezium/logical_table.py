@@ -37,75 +37,27 @@ _BAD: Final = re.compile(r"[^A-Za-z0-9_.]")
 class ByLogicalTableRouter(PlainTransform):
     """Routes by a regular expression, and keeps keys of different tables apart."""
 
-    definition: ClassVar[Definition] = Definition(
-        [
-            Setting(
-                "topic.regex",
-                ConfigType.STRING,
-                importance=_LOW,
-                doc="A Java regular expression that the topic has to match.",
-                width=Width.LONG,
-                validator=java_regex,
-            ),
-            Setting(
-                "topic.replacement",
-                ConfigType.STRING,
-                importance=_LOW,
-                doc="The new topic; $1 stands for the first group.",
-                width=Width.LONG,
-            ),
-            Setting(
-                "key.enforce.uniqueness",
-                ConfigType.BOOLEAN,
-                default=True,
-                importance=_LOW,
-                doc="Add a field with the table's name to the key.",
-                width=Width.SHORT,
-            ),
-            Setting(
-                "key.field.regex",
-                ConfigType.STRING,
-                default=None,
-                importance=_LOW,
+    definition: ClassVar[Definition] = Definition([
+        Setting("topic.regex", ConfigType.STRING, importance=_LOW,
+                doc="A Java regular expression that the topic has to match.", width=Width.LONG,
+                validator=java_regex),
+        Setting("topic.replacement", ConfigType.STRING, importance=_LOW,
+                doc="The new topic; $1 stands for the first group.", width=Width.LONG),
+        Setting("key.enforce.uniqueness", ConfigType.BOOLEAN, default=True, importance=_LOW,
+                doc="Add a field with the table's name to the key.", width=Width.SHORT),
+        Setting("key.field.regex", ConfigType.STRING, default=None, importance=_LOW,
                 doc="Part of the old topic that identifies the table; by default all of it.",
-                width=Width.LONG,
-                validator=optional(java_regex),
-            ),
-            Setting(
-                "key.field.name",
-                ConfigType.STRING,
-                default="__dbz__physicalTableIdentifier",
-                importance=_LOW,
-                doc="The key's field with the table's name.",
-                width=Width.LONG,
-            ),
-            Setting(
-                "key.field.replacement",
-                ConfigType.STRING,
-                default=None,
-                importance=_LOW,
-                doc="The replacement for the match of key.field.regex.",
-                width=Width.LONG,
-            ),
-            Setting(
-                "schema.name.adjustment.mode",
-                ConfigType.STRING,
-                default="none",
-                importance=_LOW,
-                doc="avro replaces characters that names in Avro cannot have.",
-                width=Width.MEDIUM,
-                validator=one_of_any_case("none", "avro", "avro_unicode"),
-            ),
-            Setting(
-                "logical.table.cache.size",
-                ConfigType.INT,
-                default=16,
-                importance=_LOW,
-                doc="Number of schemas in the cache.",
-                width=Width.LONG,
-            ),
-        ]
-    )
+                width=Width.LONG, validator=optional(java_regex)),
+        Setting("key.field.name", ConfigType.STRING, default="__dbz__physicalTableIdentifier",
+                importance=_LOW, doc="The key's field with the table's name.", width=Width.LONG),
+        Setting("key.field.replacement", ConfigType.STRING, default=None, importance=_LOW,
+                doc="The replacement for the match of key.field.regex.", width=Width.LONG),
+        Setting("schema.name.adjustment.mode", ConfigType.STRING, default="none", importance=_LOW,
+                doc="avro replaces characters that names in Avro cannot have.", width=Width.MEDIUM,
+                validator=one_of_any_case("none", "avro", "avro_unicode")),
+        Setting("logical.table.cache.size", ConfigType.INT, default=16, importance=_LOW,
+                doc="Number of schemas in the cache.", width=Width.LONG),
+    ])  # fmt: skip
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         self._topic = Rewriter(parsed["topic.regex"], parsed["topic.replacement"])

@@ -71,44 +71,20 @@ def _partitions(name: str, value: Any) -> None:
 class PartitionRouting(PlainTransform):
     """Chooses partitions of changes on their way into a topic."""
 
-    definition: ClassVar[Definition] = Definition(
-        [
-            Setting(
-                _FIELDS,
-                ConfigType.LIST,
-                None,
-                Importance.HIGH,
+    definition: ClassVar[Definition] = Definition([
+        Setting(_FIELDS, ConfigType.LIST, None, Importance.HIGH,
                 "The fields that choose the partition, as change.name,source.table: `change` is "
                 "the row before a delete, and the row after any other change. Fields that a "
-                "change lacks, or that are null, do not count.",
-                _GROUP,
-                1,
+                "change lacks, or that are null, do not count.", _GROUP, 1,
                 display_name="List of payload fields to use for compute partition.",
-                validator=_fields,
-            ),
-            Setting(
-                _PARTITIONS,
-                ConfigType.INT,
-                None,
-                Importance.HIGH,
-                "Number of partitions of the topic.",
-                _GROUP,
-                2,
-                display_name="Number of partition configured for topic",
-                validator=_partitions,
-            ),
-            Setting(
-                _HASH,
-                ConfigType.STRING,
-                "java",
-                Importance.LOW,
+                validator=_fields),
+        Setting(_PARTITIONS, ConfigType.INT, None, Importance.HIGH,
+                "Number of partitions of the topic.", _GROUP, 2,
+                display_name="Number of partition configured for topic", validator=_partitions),
+        Setting(_HASH, ConfigType.STRING, "java", Importance.LOW,
                 "Hash function of the fields' values: java or murmur; java for any other text.",
-                _GROUP,
-                3,
-                display_name="Hash function",
-            ),
-        ]
-    )
+                _GROUP, 3, display_name="Hash function"),
+    ])  # fmt: skip
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         self._paths = [

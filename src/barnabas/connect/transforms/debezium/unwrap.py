@@ -63,57 +63,26 @@ def _setting(name: str, kind: ConfigType, default: Any, doc: str, **rest: Any) -
 class ExtractNewRecordState(PlainTransform):
     """Unwraps changes."""
 
-    definition: ClassVar[Definition] = Definition(
-        [
-            Setting(
-                "delete.tombstone.handling.mode",
-                ConfigType.STRING,
-                default="tombstone",
+    definition: ClassVar[Definition] = Definition([
+        Setting("delete.tombstone.handling.mode", ConfigType.STRING, default="tombstone",
                 doc="Handling of deletes: drop, tombstone, rewrite (the old row with "
-                "__deleted=true), rewrite-with-tombstone or delete-to-tombstone.",
-                width=Width.MEDIUM,
-                validator=one_of_any_case(*_MODES),
-            ),
-            _setting(
-                "route.by.field", ConfigType.STRING, "", "The field of the row with the topic."
-            ),
-            _setting("add.fields.prefix", ConfigType.STRING, "__", "Begins names of added fields."),
-            _setting(
-                "add.fields",
-                ConfigType.LIST,
-                "",
-                "Fields of the envelope to add, as op,source.ts_ms:new_name.",
-            ),
-            _setting(
-                "add.headers.prefix", ConfigType.STRING, "__", "Begins names of added headers."
-            ),
-            _setting(
-                "add.headers",
-                ConfigType.LIST,
-                "",
-                "Fields of the envelope to add as headers, as op,source.ts_ms:new_name.",
-            ),
-            REPLACE_NULL,
-            _setting(
-                "drop.fields.header.name",
-                ConfigType.STRING,
-                None,
-                "The header that lists fields to leave out.",
-            ),
-            _setting(
-                "drop.fields.from.key",
-                ConfigType.BOOLEAN,
-                default=False,
-                doc="Omit them from the key too.",
-            ),
-            _setting(
-                "drop.fields.keep.schema.compatible",
-                ConfigType.BOOLEAN,
-                default=True,
-                doc="Omit only optional fields.",
-            ),
-        ]
-    )
+                    "__deleted=true), rewrite-with-tombstone or delete-to-tombstone.",
+                width=Width.MEDIUM, validator=one_of_any_case(*_MODES)),
+        _setting("route.by.field", ConfigType.STRING, "", "The field of the row with the topic."),
+        _setting("add.fields.prefix", ConfigType.STRING, "__", "Begins names of added fields."),
+        _setting("add.fields", ConfigType.LIST, "",
+                 "Fields of the envelope to add, as op,source.ts_ms:new_name."),
+        _setting("add.headers.prefix", ConfigType.STRING, "__", "Begins names of added headers."),
+        _setting("add.headers", ConfigType.LIST, "",
+                 "Fields of the envelope to add as headers, as op,source.ts_ms:new_name."),
+        REPLACE_NULL,
+        _setting("drop.fields.header.name", ConfigType.STRING, None,
+                 "The header that lists fields to leave out."),
+        _setting("drop.fields.from.key", ConfigType.BOOLEAN, default=False,
+                 doc="Omit them from the key too."),
+        _setting("drop.fields.keep.schema.compatible", ConfigType.BOOLEAN, default=True,
+                 doc="Omit only optional fields."),
+    ])  # fmt: skip
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         self._mode: str = parsed["delete.tombstone.handling.mode"].strip().lower()
