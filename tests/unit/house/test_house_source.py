@@ -59,7 +59,6 @@ SMALLER_FOR_A_REASON = {
     "node/coordinator/group/share/member": "for five modules, of which none imports the others",
     "node/log/errors": "for all that read or write a log",
     "node/loop/pauses": "for all waits of a node",
-    "node/metadata/asker": "an interface, for all that ask the controller",
     "node/metadata/topic_names": "for the controller and the broker's APIs",
     "node/raft/settings": "for the core and what runs it",
     "node/security/principal": "for all that authorize",

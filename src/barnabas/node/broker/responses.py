@@ -1,14 +1,18 @@
-"""From a response to the parts of its frame."""
+"""From a response, or the promise of one, to the parts of its frame."""
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
+from typing import TypeVar
 
 from barnabas.base.disk import Buffer
 from barnabas.base.network import Part
 from barnabas.node.broker.context import RequestContext
+from barnabas.node.loop.promise import Promise
+from barnabas.node.net.connection import Reply
 from barnabas.protocol.answers import encode_answer
-from barnabas.protocol.apis import APIS
+from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.schema import Message
 
@@ -57,3 +61,44 @@ def frame_small_response(correlation_id: int, flexible_header: bool, body: Buffe
     if flexible_header:
         return [_HEADER_FLEXIBLE.pack(len(body) + 5, correlation_id, 0) + body]
     return [_HEADER.pack(len(body) + 4, correlation_id) + body]
+
+
+# -- the answer to a request whose response is promised: a callback in place of a task
+
+
+R = TypeVar("R")
+
+
+def answer_later(
+    promise: Promise[R],
+    context: RequestContext,
+    respond: Callable[[RequestContext, R], Sequence[Part]],
+) -> Reply:
+    """A reply that is completed with what `respond` makes of the promised response.
+
+    Not while the promise is being settled: the connection goes on with its next request then,
+    which must not begin in the middle of a coordinator's step.
+    """
+    reply = Reply()
+    loop = asyncio.get_running_loop()
+
+    def complete(response: R) -> None:
+        try:
+            parts = respond(context, response)
+        except Exception:  # noqa: BLE001  # our own fault: it is logged, and the node serves on
+            give_up(reply, context)
+            return
+        reply.complete(parts)
+
+    def settled(response: R) -> None:
+        loop.call_soon(complete, response)
+
+    promise.then(settled)
+    return reply
+
+
+def give_up(reply: Reply, context: RequestContext) -> None:
+    """Log the error that is being handled, and close the connection in place of an answer."""
+    name = ApiKey(context.api_key).name
+    telemetry.exception("%s failed; closing %s", name, context.client_host)
+    reply.fail()

@@ -13,9 +13,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from barnabas.base.network import Part
 from barnabas.node.broker.context import RequestContext
-from barnabas.node.broker.deferred_reply import answer_later, give_up
 from barnabas.node.broker.in_parts import Each
-from barnabas.node.broker.responses import respond
+from barnabas.node.broker.responses import answer_later, give_up, respond
 from barnabas.node.loop.promise import Promise
 from barnabas.node.net.connection import Reply
 from barnabas.protocol.apis import AnyApi, Api

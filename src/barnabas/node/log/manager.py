@@ -22,9 +22,13 @@ from barnabas.node.log.checkpoints import (
     write_clean_shutdown,
     write_offsets,
 )
-from barnabas.node.log.compaction.checkpoint import save_cleaned, write_cleaned
 from barnabas.node.log.config import LogConfig
-from barnabas.node.log.directory_offsets import read_directory_offsets, write_directory_offsets
+from barnabas.node.log.directory_offsets import (
+    read_directory_offsets,
+    save_cleaned,
+    write_cleaned,
+    write_directory_offsets,
+)
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.file_cache import FileCache
 from barnabas.node.log.future_logs import FutureLogs

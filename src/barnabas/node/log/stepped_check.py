@@ -36,8 +36,14 @@ from barnabas.protocol.records.batch import (
     set_max_timestamp,
 )
 from barnabas.protocol.records.compression import DECOMPRESSED_SIZE_BYTES_MAX, decompress
-from barnabas.protocol.records.decompressing import Aside, Budget, decompress_in_pieces, likely_size
-from barnabas.protocol.records.packing import PACK_SIZE_BYTES, Packer
+from barnabas.protocol.records.decompressing import (
+    PACK_SIZE_BYTES,
+    Aside,
+    Budget,
+    Packer,
+    decompress_in_pieces,
+    likely_size,
+)
 from barnabas.protocol.records.records import RECORDS_PER_BATCH_MAX
 from barnabas.protocol.records.structure import StructureCheck, Watch
 from barnabas.protocol.records.uniform import RECORD_SIZE_BYTES_MIN, is_uniform

@@ -20,10 +20,16 @@ from barnabas.node.config.tls import TLS_KEYS
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.metadata.active_controller import ActiveController
-from barnabas.node.metadata.asker import OWN, Asker
+from barnabas.node.metadata.asker import (
+    OWN,
+    Asker,
+    MutationQuotas,
+    NoMutationQuotas,
+    RequestChecks,
+    Unchecked,
+)
 from barnabas.node.metadata.bootstrap import read_bootstrap
 from barnabas.node.metadata.broker_lifecycle import BrokerLifecycle, RegistrationError
-from barnabas.node.metadata.checks import MutationQuotas, NoMutationQuotas, RequestChecks, Unchecked
 from barnabas.node.metadata.controller.refusals import refuse
 from barnabas.node.metadata.controller_channel import QUORUM_REQUESTS, ControllerChannel
 from barnabas.node.metadata.directories import NodeDirectories, load_directories

@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.node.loop.pauses import in_turns
-from barnabas.node.metadata.asker import Asker
-from barnabas.node.metadata.checks import DecideRequest
+from barnabas.node.metadata.asker import Asker, DecideRequest
 from barnabas.node.metadata.controller.refusals import refuse
 from barnabas.node.metadata.image import ConfigResourceType, MetadataImage
 from barnabas.node.security.authorizer import Authorizer, Caller

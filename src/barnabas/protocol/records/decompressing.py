@@ -1,4 +1,4 @@
-"""Compressed records, decompressed piece by piece.
+"""Records, decompressed and compressed piece by piece.
 
 A batch of a few kilobytes may decompress to DECOMPRESSED_SIZE_BYTES_MAX. Reading it in pieces takes
 memory for a piece and the codec's window, and can pause between any two. A piece has some 32 KB,
@@ -10,7 +10,7 @@ bounds are those of `compression.py`.
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from barnabas.protocol.records.batch import Codec, CorruptBatchError
 from barnabas.protocol.records.compression import (
@@ -23,6 +23,7 @@ from barnabas.protocol.records.compression import (
     LZ4_HEAD,
     SNAPPY_JAVA_HEAD,
     SNAPPY_JAVA_MAGIC,
+    compress,
     decompress,
     decompressed_too_large,
     load_zstd,
@@ -295,3 +296,51 @@ _LIKELY_SIZES: Final[dict[Codec, Callable[[memoryview], int]]] = {
     Codec.LZ4: _lz4_size,
     Codec.ZSTD: _zstd_size,
 }
+
+
+# -- the counterpart: records, compressed piece by piece
+
+
+PACK_SIZE_BYTES: Final = 256 * 1024
+"""To be given at once: a multiple of the blocks of snappy and lz4."""
+
+
+class Packer:
+    """Compresses one batch's records; `pack` them all, then take what `packed` holds.
+
+    Every piece but the last has PACK_SIZE_BYTES. The result is one stream or frame, as clients
+    expect.
+    """
+
+    __slots__ = ("_codec", "_compressor", "_level", "packed")
+
+    def __init__(self, codec: Codec, level: int | None) -> None:
+        self._codec = codec
+        self._level = level
+        self.packed = bytearray()
+        self._compressor: Any = None
+        if codec is Codec.GZIP:
+            self._compressor = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, 31)
+        elif codec is Codec.ZSTD:
+            self._compressor = load_zstd().ZstdCompressor(3 if level is None else level)
+        elif codec is Codec.SNAPPY:
+            self.packed += SNAPPY_JAVA_HEAD
+        elif codec is Codec.LZ4:
+            self.packed += LZ4_HEAD
+
+    def pack(self, piece: bytes, *, is_last: bool) -> bytes:
+        """Compress on, for long, on any thread; returns nothing."""
+        packed = self.packed
+        if self._compressor is not None:
+            packed += self._compressor.compress(piece)
+            if is_last:
+                packed += self._compressor.flush()
+        elif self._codec is Codec.SNAPPY:
+            packed += compress(Codec.SNAPPY, piece)[len(SNAPPY_JAVA_HEAD) :]
+        elif self._codec is Codec.LZ4:
+            packed += compress(Codec.LZ4, piece, self._level)[len(LZ4_HEAD) : -len(LZ4_END)]
+            if is_last:
+                packed += LZ4_END
+        else:
+            packed += piece
+        return b""

@@ -21,10 +21,16 @@ from barnabas.registry import errors
 from barnabas.registry.core.decision import View
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.http import request_log
-from barnabas.registry.http.answers import Answer, plain_fault, refusal
+from barnabas.registry.http.answers import (
+    COMPRESSED_FROM,
+    Answer,
+    Compressor,
+    plain_fault,
+    refusal,
+    takes_gzip,
+)
 from barnabas.registry.http.bodies import read_object
 from barnabas.registry.http.call import Call, LargeRead, Write
-from barnabas.registry.http.compression import COMPRESSED_FROM, Compressor, takes_gzip
 from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.http.forwarding import (
     NOT_LEADING_HEADER,

@@ -17,7 +17,6 @@ from barnabas.sql.functions import (  # noqa: F401  their import declares functi
     regex,
     rounding,
     strings,
-    tables,
     url,
 )
 from barnabas.sql.functions.aggregates import collecting, counting, offsets, statistics, sums  # noqa: F401

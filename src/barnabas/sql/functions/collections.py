@@ -1,4 +1,4 @@
-"""Functions of arrays and maps.
+"""Functions of arrays and maps, and table functions, which make rows of them.
 
 Functions that go through a map take its entries in the order of Java's HashMap, as ksqlDB's do.
 ENTRIES can sort them by their keys.
@@ -6,12 +6,12 @@ ENTRIES can sort them by their keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from barnabas.java.hash import hash_order
-from barnabas.sql.errors import EvaluationError
-from barnabas.sql.functions.catalog import scalar
+from barnabas.sql.errors import AnalysisError, EvaluationError
+from barnabas.sql.functions.catalog import scalar, table_function
 from barnabas.sql.functions.ordering import key_of
 from barnabas.sql.java_text import text_maker
 from barnabas.sql.types import Array, BaseType, SqlType, Value
@@ -319,3 +319,50 @@ def map_union(
     if first is None and second is None:
         return None
     return {**(first or {}), **(second or {})}
+
+
+# -- table functions: EXPLODE and CUBE_EXPLODE give several rows for one record
+
+
+CUBE_COLUMNS_MAX = 20
+"""2^20 rows for one record are more than anyone wants."""
+
+
+def _item_type(types: Sequence[SqlType]) -> SqlType:
+    if not isinstance(types[0], Array):
+        raise AnalysisError("explode should be provided with an ARRAY")
+    return types[0].item
+
+
+@table_function(
+    "explode",
+    "(list ARRAY<T>) -> T",
+    description="A row for each item of an array.",
+)
+@table_function("explode", "(input ARRAY<DECIMAL>) -> DECIMAL", returns=_item_type)
+def explode(items: list[Value] | None) -> list[Value]:
+    return items or []
+
+
+@table_function(
+    "cube_explode",
+    "(columns ARRAY<T>) -> ARRAY<T>",
+    description="A row for each combination of the items of an array: each of them or NULL.",
+)
+def cube_explode(columns: list[Value] | None) -> Iterator[list[Value]]:
+    if columns is None:
+        return
+    count = len(columns)
+    if count > CUBE_COLUMNS_MAX:
+        raise EvaluationError(
+            f"cube_explode: too many columns ({count}); max is {CUBE_COLUMNS_MAX}"
+        )
+    bits = [1 << (count - 1 - index) for index in range(count)]
+    # An item that is NULL has no two ways: combinations with its bit would repeat others.
+    nulls = sum(bit for bit, column in zip(bits, columns, strict=True) if column is None)
+    for combination in range(1 << count):
+        if not combination & nulls:
+            yield [
+                column if combination & bit else None
+                for bit, column in zip(bits, columns, strict=True)
+            ]

@@ -21,11 +21,6 @@ from barnabas.sql.runtime.aggregates import (
     TableAggregateNode,
 )
 from barnabas.sql.runtime.evaluation import Compiler, Log, no_log
-from barnabas.sql.runtime.foreign_key_joins import (
-    ResponseNode,
-    SubscriptionNode,
-    SubscriptionSendNode,
-)
 from barnabas.sql.runtime.forms import (
     AggregateForm,
     FilterForm,
@@ -56,7 +51,12 @@ from barnabas.sql.runtime.streams import (
     StreamSourceNode,
     grouper,
 )
-from barnabas.sql.runtime.table_joins import TableTableJoinNode
+from barnabas.sql.runtime.table_joins import (
+    ResponseNode,
+    SubscriptionNode,
+    SubscriptionSendNode,
+    TableTableJoinNode,
+)
 from barnabas.sql.runtime.windows import WindowedAggregateNode
 from barnabas.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS, Column, Schema
 from barnabas.sql.syntax.expressions import ColumnReference, Expression, NullLiteral

@@ -11,8 +11,13 @@ import zstandard
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import Codec, CorruptBatchError
 from barnabas.protocol.records.compression import SNAPPY_JAVA_HEAD, compress, decompress
-from barnabas.protocol.records.decompressing import Budget, decompress_in_pieces, likely_size
-from barnabas.protocol.records.packing import PACK_SIZE_BYTES, Packer
+from barnabas.protocol.records.decompressing import (
+    PACK_SIZE_BYTES,
+    Budget,
+    Packer,
+    decompress_in_pieces,
+    likely_size,
+)
 
 MEBIBYTE = 2**20
 TEXT = b"".join(b"%d:%x," % (number, number * number) for number in range(60_000))

@@ -6,9 +6,9 @@ import gzip
 
 import pytest
 
-from barnabas.registry.http import compression
+from barnabas.registry.http import answers
+from barnabas.registry.http.answers import COMPRESSED_FROM, Compressor, takes_gzip
 from barnabas.registry.http.app import RegistryApp
-from barnabas.registry.http.compression import COMPRESSED_FROM, Compressor, takes_gzip
 from support.registry_format import text
 from support.registry_http import Reply, ask
 from support.registry_service import MemoryService
@@ -77,13 +77,13 @@ async def test_a_short_answer_and_a_head_are_not(app: RegistryApp) -> None:
 
 
 async def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compression, "KEPT_BYTES_MAX", 5000)
+    monkeypatch.setattr(answers, "KEPT_BYTES_MAX", 5000)
     compressor = Compressor()
     bodies = [b"%04d" % number * 500 for number in range(10)]
     for body in bodies:
         assert gzip.decompress(await compressor.gzip(body)) == body
     assert list(compressor._kept) == bodies[-2:]
     assert compressor._bytes == sum(len(k) + len(v) for k, v in compressor._kept.items())
-    long = b"x" * (compression.KEPT_SIZE_MAX + 1)
+    long = b"x" * (answers.KEPT_SIZE_MAX + 1)
     assert gzip.decompress(await compressor.gzip(long)) == long
     assert long not in compressor._kept

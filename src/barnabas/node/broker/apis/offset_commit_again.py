@@ -19,8 +19,7 @@ from barnabas.base.network import Part
 from barnabas.node.broker.apis.group_requests import client_of
 from barnabas.node.broker.client_state import client_state
 from barnabas.node.broker.context import RequestContext
-from barnabas.node.broker.deferred_reply import answer_later
-from barnabas.node.broker.responses import frame_response
+from barnabas.node.broker.responses import answer_later, frame_response
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.coordinator.group.offset_responses import commit_error
 from barnabas.node.coordinator.group.repeated_commit import RepeatedCommit

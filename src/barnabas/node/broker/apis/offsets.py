@@ -32,9 +32,8 @@ from barnabas.node.broker.apis.group_requests import (
 from barnabas.node.broker.apis.offset_commit_again import learn
 from barnabas.node.broker.authorization import allowed_in_turns, may
 from barnabas.node.broker.context import RequestContext
-from barnabas.node.broker.deferred_reply import answer_later
 from barnabas.node.broker.in_parts import Each
-from barnabas.node.broker.responses import respond
+from barnabas.node.broker.responses import answer_later, respond
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.coordinator.group.offset_responses import commit_error
 from barnabas.node.loop.promise import Promise, then
