@@ -28,11 +28,12 @@ import tempfile
 import threading
 import traceback
 from contextlib import suppress
-from typing import Final
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Final
 
 from barnabas.base.private_files import write_private
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SOCKET: Final = "BARNABAS_SPARK_FORK_SOCKET"
 """Tells the daemon where to listen."""

@@ -13,8 +13,7 @@ import importlib
 import os
 from contextlib import suppress
 
-from pyspark import daemon
-
+from barnabas.spark.archives import import_installed
 from barnabas.spark.forking import SOCKET, serve_forks
 
 _NEEDED = (
@@ -30,6 +29,17 @@ _NEEDED = (
 )
 
 
+def main() -> None:
+    """Be the daemon until Spark ends it."""
+    import_installed()
+    from pyspark import daemon  # here: not from the archive
+
+    load()
+    if at := os.environ.get(SOCKET):
+        serve_forks(at)
+    daemon.manager()  # type: ignore[no-untyped-call]  # PySpark's
+
+
 def load() -> None:
     """Read the modules, as far as they are installed."""
     for name in _NEEDED:
@@ -41,7 +51,4 @@ def load() -> None:
 
 
 if __name__ == "__main__":
-    load()
-    if at := os.environ.get(SOCKET):
-        serve_forks(at)
-    daemon.manager()  # type: ignore[no-untyped-call]  # PySpark's
+    main()

@@ -64,7 +64,6 @@ SMALLER_FOR_A_REASON = {
     "node/security/principal": "for all that authorize",
     "schemas/data/cache": "for converters and transforms",
     "schemas/errors": "for all formats and their users",
-    "spark/archives": "for SQL and streams",
     "sql/analysis/filters": "WHERE's planner imports HAVING's node, and both check conditions",
     "sql/formats/base64_text": "for three formats",
     "sql/functions/built_in": "imports all functions, which import the catalog",
