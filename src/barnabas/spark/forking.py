@@ -2,8 +2,9 @@
 
 For each stateful operator of a new query Spark starts Python on the driver, which imports PySpark
 for a second of CPU time and is asked once which state the operator has. The daemon that forks the
-workers of tasks has imported all of that. So Spark gets a launcher instead of Python: it asks the
-daemon for such a process, and runs Python itself if there is no daemon yet, or for anything else.
+workers of tasks imports all of that, too. So Spark gets a launcher instead of Python: it asks the
+daemon for such a process, and runs Python itself if there is no daemon, or for anything else. A
+daemon that is still importing is waited for: both importing would take longer.
 
     Spark ─▶ launcher ─▶ client.py ══ socket ══▶ the daemon's thread, which forks
 
@@ -49,7 +50,7 @@ at, python, *words = sys.argv[1:]
 forked = b""
 try:
     with socket.socket(socket.AF_UNIX) as asked:
-        asked.settimeout(5)
+        asked.settimeout(60)  # the daemon may still be reading its modules
         asked.connect(at)
         streams = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", (0, 1, 2)))
         asked.sendmsg([json.dumps(dict(os.environ)).encode()], [streams])
@@ -95,8 +96,9 @@ def write_launcher(directory: str, python: str) -> str:
     return launcher
 
 
-def serve_forks(at: str) -> threading.Thread | None:
-    """Fork what clients ask for, in a thread; None where another daemon of the session does."""
+def listen_for_clients(at: str) -> socket.socket | None:
+    """Let clients connect, who wait for `serve_forks`; None where another daemon of the session
+    does."""
     listening = socket.socket(socket.AF_UNIX)
     try:
         listening.bind(at)
@@ -104,6 +106,11 @@ def serve_forks(at: str) -> threading.Thread | None:
         listening.close()
         return None
     listening.listen()
+    return listening
+
+
+def serve_forks(listening: socket.socket) -> threading.Thread:
+    """Fork what clients ask for, in a thread."""
     thread = threading.Thread(target=_serve, args=(listening,), name="forks", daemon=True)
     thread.start()
     return thread

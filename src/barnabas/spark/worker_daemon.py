@@ -14,7 +14,7 @@ import os
 from contextlib import suppress
 
 from barnabas.spark.archives import import_installed
-from barnabas.spark.forking import SOCKET, serve_forks
+from barnabas.spark.forking import SOCKET, listen_for_clients, serve_forks
 
 _NEEDED = (
     "pandas",
@@ -31,12 +31,15 @@ _NEEDED = (
 
 def main() -> None:
     """Be the daemon until Spark ends it."""
+    at = os.environ.get(SOCKET)
+    # First of all: clients wait for a daemon that listens, and do without one that does not.
+    listening = listen_for_clients(at) if at else None
     import_installed()
     from pyspark import daemon  # here: not from the archive
 
     load()
-    if at := os.environ.get(SOCKET):
-        serve_forks(at)
+    if listening is not None:
+        serve_forks(listening)
     daemon.manager()  # type: ignore[no-untyped-call]  # PySpark's
 
 

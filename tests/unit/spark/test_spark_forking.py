@@ -12,9 +12,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyspark
 import pytest
 
-from barnabas.spark.forking import MODULE, SOCKET, fork_driver_processes, write_launcher
+from barnabas.spark import worker_daemon
+from barnabas.spark.forking import (
+    MODULE,
+    SOCKET,
+    fork_driver_processes,
+    listen_for_clients,
+    write_launcher,
+)
 from support.node_process import wait_until
 from support.patience import PATIENCE_S
 
@@ -31,8 +39,8 @@ def launcher(tmp_path: Path) -> str:
 def daemon(tmp_path: Path, launcher: str) -> Iterator[int]:
     """The process that forks."""
     code = (
-        f"import pyspark.worker; from barnabas.spark.forking import serve_forks;"
-        f"serve_forks({str(tmp_path / 'socket')!r}).join()"
+        "import pyspark.worker; from barnabas.spark.forking import listen_for_clients, serve_forks;"
+        f"serve_forks(listen_for_clients({str(tmp_path / 'socket')!r})).join()"
     )
     with subprocess.Popen([sys.executable, "-c", code], env=PYTHON) as process:
         try:
@@ -87,6 +95,44 @@ def test_the_daemon_forks_what_the_driver_asks_for(launcher: str, daemon: int) -
     assert number != daemon
     assert parent == daemon
     assert "EOFError" in printed, "it writes where Spark reads"
+
+
+def test_a_daemon_that_reads_its_modules_is_waited_for(launcher: str, tmp_path: Path) -> None:
+    listening = listen_for_clients(str(tmp_path / "socket"))
+    assert listening is not None
+    with subprocess.Popen(
+        [launcher, "-m", MODULE], env=PYTHON, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        try:
+            listening.settimeout(PATIENCE_S)
+            asked, _ = listening.accept()
+            with asked:
+                with pytest.raises(subprocess.TimeoutExpired):
+                    process.wait(0.5)
+                assert b"client.py" in Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        finally:
+            process.kill()
+            listening.close()
+
+
+def test_the_daemon_can_be_reached_before_it_reads_its_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, did = str(tmp_path / "socket"), []
+
+    def load() -> None:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(at)
+        did.append("load")
+
+    daemon = SimpleNamespace(manager=lambda: did.append("manage"))
+    monkeypatch.setattr(pyspark, "daemon", daemon, raising=False)
+    monkeypatch.setattr(worker_daemon, "load", load)
+    monkeypatch.setattr(worker_daemon, "serve_forks", lambda listening: listening.close())
+    monkeypatch.setattr(worker_daemon, "import_installed", lambda: did.append("choose"))
+    monkeypatch.setenv(SOCKET, at)
+    worker_daemon.main()
+    assert did == ["choose", "load", "manage"]
 
 
 def test_without_a_daemon_it_is_started(launcher: str, tmp_path: Path) -> None:
