@@ -212,20 +212,25 @@ class SessionOptions:
         return {**settings, **self.settings}
 
 
-def start_session(options: SessionOptions, say: Say = lambda line: None) -> SparkSession:
+def start_session(
+    options: SessionOptions,
+    say: Say = lambda line: None,
+    before_launch: Callable[[], None] = lambda: None,
+) -> SparkSession:
     """Start Spark, or return the session of this process if there is one.
 
     `say` receives a line when packages have to be downloaded, and their progress. The first start
     takes as long as the download (about 60 MB); later ones a few seconds. Other threads wait.
-    A JVM that ended while a session was being started in it is replaced. Raises SparkStartError.
+    `before_launch` is called when the JVM is about to be started, if one is. A JVM that ended while
+    a session was being started in it is replaced. Raises SparkStartError.
     """
     with _starting:
         if _has_ended():
             forget_lost(SparkContext._active_spark_context)
-        return _started(options, say)
+        return _started(options, say, before_launch)
 
 
-def _started(options: SessionOptions, say: Say) -> SparkSession:
+def _started(options: SessionOptions, say: Say, before_launch: Callable[[], None]) -> SparkSession:
     launch = None
     if SparkContext._gateway is None:
         if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
@@ -234,6 +239,7 @@ def _started(options: SessionOptions, say: Say) -> SparkSession:
         with download_progress(options.all_packages, options.ivy_directory, say):
             _fetch_and_check(options)
             launch = _launch_of(options)
+            before_launch()
             gateway = launch_jvm(options, launch)
         SparkContext._ensure_initialized(gateway=gateway)
     # Workers run what this process runs. A cluster's own path to Python comes from its setting.

@@ -7,11 +7,8 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
-
-import httpx
-from starlette.types import ASGIApp
 
 from barnabas.base.errors import ConfigError
 from barnabas.base.tls.contexts import (
@@ -25,13 +22,16 @@ from barnabas.kafka.security import Security
 from barnabas.kafka.setting_names import SECURITY_NAMES
 from barnabas.schemas.registry_client import RegistryClient, RegistryTls
 from barnabas.sql.engine import config
-from barnabas.sql.server.hosts import HeartbeatConfig
-from barnabas.sql.server.membership import SESSION_TIMEOUT_MS
-from barnabas.sql.server.protection import protected
+from barnabas.sql.server.hosts import SESSION_TIMEOUT_MS, HeartbeatConfig
 from barnabas.web.guard import only_loopback
 from barnabas.web.listening import ListenAddress
-from barnabas.web.protection import Protection
-from barnabas.web.watch import Watch
+
+if TYPE_CHECKING:
+    import httpx
+    from starlette.types import ASGIApp
+
+    from barnabas.web.protection import Protection
+    from barnabas.web.watch import Watch
 
 DEFAULT_LISTENERS = "http://127.0.0.1:8088"
 """This machine alone, until somebody decides who else may ask."""
@@ -157,6 +157,8 @@ class ServerConfig:
 
     def peer_client(self) -> httpx.AsyncClient:
         """A client of the other servers of the service. Raises ServerConfigError."""
+        import httpx  # here: Spark starts before it is read
+
         user, colon, password = str(self.values.get(PEER_USER) or "").partition(":")
         tls = self._secured(https_client)
         return httpx.AsyncClient(
@@ -197,6 +199,8 @@ class ServerConfig:
 
     def protected(self, app: ASGIApp, watch: Watch | None = None) -> Protection:
         """The application behind what the properties ask for. Raises ServerConfigError."""
+        from barnabas.sql.server.protection import protected  # here: Spark starts before it is read
+
         is_on_loopback = self.is_on_loopback
         return self._secured(
             lambda values: protected(app, values, is_on_loopback=is_on_loopback, watch=watch)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+SESSION_TIMEOUT_MS = 10_000
+"""Time that other servers wait for a silent one before they take over its queries, by default."""
 _KEPT_MAX = 1_000
 """Heartbeats of one server that are remembered."""
 _HOSTS_MAX = 1_000

@@ -18,11 +18,11 @@ from barnabas.base.peer_lines import repeating_logger
 from barnabas.kafka.admin import Admin
 from barnabas.sql.engine.cluster import Cluster, ClusterError, NewTopic
 from barnabas.sql.engine.ownership import SLOTS, Lease
+from barnabas.sql.server.hosts import SESSION_TIMEOUT_MS
 from barnabas.sql.server.kafka_follower import asked
 
 _log = logging.getLogger(__name__)
 _outages = repeating_logger(f"{__name__}.outages")
-SESSION_TIMEOUT_MS = 10_000
 _POLL_S = 0.1
 _PULSE_S = 0.1
 _WAIT_S = 10.0

@@ -32,24 +32,30 @@ class ServerSession:
         self.line = ""
         self._config = config
         self._begun: Future[SparkSession] | None = None
+        self._is_under_way = threading.Event()
 
     def begin(self) -> None:
         """Start it in the background, if a server of these settings does. Raises
         ServerConfigError.
 
-        Spark's JVM takes as long to start as this process takes to read the server's modules.
+        Spark's JVM takes as long to start as this process takes to read the server's modules. So
+        this returns when the JVM starts: threads of Python that import take turns. It does not
+        wait for a download.
         """
         if self._config.runs_on_spark and not self._config.is_set(STARTS_COLD):
             self._begun = Future()
             threading.Thread(
                 target=self._run, args=(self._begun,), name="start-spark", daemon=True
             ).start()
+            self._is_under_way.wait()
 
     def _run(self, begun: Future[SparkSession]) -> None:
         try:
             begun.set_result(self._start())
         except BaseException as error:  # noqa: BLE001  whoever calls gets it
             begun.set_exception(error)
+        finally:
+            self._is_under_way.set()
 
     def __call__(self) -> SparkSession:
         """Return it. What a start that has begun fails of is raised once; then another is tried."""
@@ -57,18 +63,22 @@ class ServerSession:
         return self._start() if begun is None else begun.result()
 
     def _start(self) -> SparkSession:
-        return spark_session(self._config, self._take)
+        return spark_session(self._config, self._take, self._is_under_way.set)
 
     def _take(self, line: str) -> None:
         self.line = line
+        self._is_under_way.set()
 
 
-def _ignore(_line: str) -> None:
-    pass
+def spark_session(
+    config: ServerConfig,
+    told: Callable[[str], None] = lambda line: None,
+    before_launch: Callable[[], None] = lambda: None,
+) -> SparkSession:
+    """The session of this process: the first call starts it, and `told` gets its progress.
 
-
-def spark_session(config: ServerConfig, told: Callable[[str], None] = _ignore) -> SparkSession:
-    """The session of this process: the first call starts it, and `told` gets its progress."""
+    `before_launch`: see `start_session`.
+    """
     from barnabas.spark.forking import fork_driver_processes
     from barnabas.spark.session import SessionOptions, start_session
 
@@ -84,7 +94,7 @@ def spark_session(config: ServerConfig, told: Callable[[str], None] = _ignore) -
         _log.info("%s", line)
         told(line)
 
-    session = start_session(options, say)
+    session = start_session(options, say, before_launch)
     fork_driver_processes(session)
     return session
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -72,7 +75,7 @@ class Starts:
         self.begun, self.let, self.count = threading.Event(), threading.Event(), 0
         self._refusal = refusal
 
-    def __call__(self, _config: ServerConfig, told: Any) -> Any:
+    def __call__(self, _config: ServerConfig, told: Any, _before_launch: Any) -> Any:
         self.count += 1
         told(f"start {self.count}")
         self.begun.set()
@@ -91,6 +94,50 @@ def test_a_session_starts_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch
     assert session.line == "start 1"
     starts.let.set()
     assert [session(), session()] == [1, 2], "once that one is lost, another is started"
+
+
+def test_the_server_reads_its_modules_once_the_jvm_is_launched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checked = threading.Event()
+    did = []
+
+    def start(_config: ServerConfig, _told: Any, before_launch: Any) -> Any:
+        checked.wait(0.2)  # nobody sets it: a `begin` that does not wait is over before
+        did.append("launched")
+        before_launch()
+        assert let.wait(PATIENCE_S)
+        return "session"
+
+    let = threading.Event()
+    monkeypatch.setattr(spark_session, "spark_session", start)
+    session = ServerSession(ServerConfig())
+    session.begin()
+    did.append("begun")
+    assert did == ["launched", "begun"]
+    let.set()
+    assert session() == "session"
+
+
+def test_the_session_s_start_reads_few_modules() -> None:
+    """Spark's JVM starts after them; all others are read while it does."""
+    code = (
+        "import sys, barnabas.sql.server.config, barnabas.sql.server.spark_session;"
+        "print(*sys.modules)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    read = set(done.stdout.split())
+    assert "barnabas.kafka.security" in read
+    for name in (
+        "pyspark",
+        "httpx",
+        "starlette",
+        "barnabas.sql.syntax",
+        "barnabas.sql.engine.engine",
+    ):
+        assert name not in read
 
 
 def test_a_start_that_fails_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
