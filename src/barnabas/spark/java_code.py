@@ -1,15 +1,35 @@
-"""Barnabas's Java classes in Spark's JVM. Janino, which ships with Spark, compiles them there."""
+"""Barnabas's Java classes in Spark's JVM. Janino, which ships with Spark, compiles them there.
+
+A start compiles some, for half a second of CPU in a JVM that has just begun to run. So where starts
+are learned from (launching.py), the compiled classes are kept, and later starts define them.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import logging
+import os
 import threading
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes without types
 from pyspark.sql import SparkSession
 
+from barnabas.base.private_files import write_private
+
 _log = logging.getLogger(__name__)
+_kept_at: str | None = None
+
+
+def keep_compiled(prefix: str | None) -> None:
+    """Keep compiled classes in files whose paths begin like this, from now on; None: keep none.
+
+    Only classes that fit the JVM of this process may be there; see `Launch.compiled`.
+    """
+    global _kept_at
+    _kept_at = prefix
 
 
 class JavaCode:
@@ -44,12 +64,56 @@ class JavaCode:
         return ""
 
     def _new(self, gateway: Any, jvm: Any) -> Any:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
         # The loader that has Spark's packages.
-        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        compiler.setParentClassLoader(loader)
+        parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        path = self._path
+        if path is not None:
+            try:
+                return self._instance(gateway, jvm, self._kept(path, jvm, parent))
+            except FileNotFoundError:
+                pass
+            except (OSError, ValueError, TypeError, AttributeError, Py4JError) as error:
+                _log.info("%s is compiled again: %s", self._name, error)
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(parent)
         compiler.cook(self._source)
-        made = compiler.getClassLoader().loadClass(self._name)
+        made = self._instance(gateway, jvm, compiler.getClassLoader())
+        if path is not None:
+            _keep(path, compiler)
+        return made
+
+    def _instance(self, gateway: Any, jvm: Any, loader: Any) -> Any:
         no_types = gateway.new_array(jvm.java.lang.Class, 0)
         no_values = gateway.new_array(jvm.Object, 0)
+        made = loader.loadClass(self._name)
         return made.getDeclaredConstructor(no_types).newInstance(no_values)
+
+    @property
+    def _path(self) -> str | None:
+        if _kept_at is None:
+            return None
+        told = hashlib.sha256(f"{self._name}\n{self._source}".encode()).hexdigest()
+        return f"{_kept_at}-{told[:24]}.code"
+
+    @staticmethod
+    def _kept(path: str, jvm: Any, parent: Any) -> Any:
+        """A class loader with the classes of a file. Raises OSError, ValueError, TypeError,
+        AttributeError, Py4JError where it cannot be used."""
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+        os.utime(path)  # it is used
+        classes = jvm.java.util.HashMap()
+        for name, code in found.items():
+            classes.put(name, base64.b64decode(code))
+        loaders = jvm.org.codehaus.commons.compiler.util.reflect
+        return loaders.ByteArrayClassLoader(classes, parent)
+
+
+def _keep(path: str, compiler: Any) -> None:
+    """Keep what was compiled. A failure costs later starts nothing but time."""
+    try:
+        codes = compiler.getBytecodes()
+        found = {str(name): base64.b64encode(codes[name]).decode() for name in codes}
+        write_private(path, json.dumps(found))
+    except (OSError, Py4JError, TypeError) as error:
+        _log.info("compiled Java code is not kept: %s", error)

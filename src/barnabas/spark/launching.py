@@ -7,6 +7,7 @@
       packages
     classes, each read and   an archive of the classes (class-data sharing), written once, in the
       verified                 background, half a minute after a start that had none
+    our Java code, compiled    its classes, kept (java_code.py)
 
 This applies to local masters whose Spark has no `spark-defaults.conf` or `spark-env.sh`.
 Spark-submit starts the others, and replaces a start that fails here.
@@ -90,6 +91,11 @@ class Launch:
         stamps = [_stamp(path) for path in (java, *_jars(self.class_path))]
         told = hashlib.sha256(repr((java, stamps, counted)).encode())
         return os.path.join(self.directory, f"classes-{told.hexdigest()[:24]}.jsa")
+
+    @property
+    def compiled(self) -> str:
+        """How the paths of files with our compiled Java code begin, which links to these jars."""
+        return self.archive.removesuffix(".jsa")
 
     @property
     def class_list(self) -> str:
@@ -316,10 +322,10 @@ def write_archive(launch: Launch) -> bool:
 
 
 def _sweep(directory: str) -> None:
-    """Delete archives that nothing uses, and what processes have left that ended too early."""
+    """Delete archives and code that nothing uses, and what ended processes have left."""
     now = time.time()
     kept_s = {".txt": _LEFT_OVER_SECONDS, ".whole": _LEFT_OVER_SECONDS}
-    kept_s |= {".partial": _LEFT_OVER_SECONDS, ".jsa": _UNUSED_SECONDS}
+    kept_s |= {".partial": _LEFT_OVER_SECONDS, ".jsa": _UNUSED_SECONDS, ".code": _UNUSED_SECONDS}
     with contextlib.suppress(OSError):
         for entry in os.scandir(directory):
             seconds = kept_s.get(os.path.splitext(entry.name)[1])

@@ -31,6 +31,7 @@ from pyspark.sql import SparkSession
 from barnabas.base.config.properties import format_properties
 from barnabas.base.private_files import write_private
 from barnabas.spark.jars import WrongJarError, check_jars, jar_digests, jar_name
+from barnabas.spark.java_code import keep_compiled
 from barnabas.spark.launching import (
     Launch,
     archive_later,
@@ -239,6 +240,7 @@ def _started(options: SessionOptions, say: Say, before_launch: Callable[[], None
         with download_progress(options.all_packages, options.ivy_directory, say):
             _fetch_and_check(options)
             launch = _launch_of(options)
+            keep_compiled(None if launch is None else launch.compiled)
             before_launch()
             gateway = launch_jvm(options, launch)
         SparkContext._ensure_initialized(gateway=gateway)

@@ -176,8 +176,9 @@ cat "$list" > "$archive"
 def test_what_nobody_uses_is_deleted(tmp_path: Path) -> None:
     day_s = 86_400
     ages = {"a.jsa": 40 * day_s, "b.jsa": 20 * day_s, "c.partial": day_s, "d.partial": 60}
+    ages |= {"f.code": 40 * day_s, "g.code": 20 * day_s}
     for name, age_s in {**ages, "e.json": 40 * day_s}.items():
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (time.time() - age_s,) * 2)
     launching._sweep(str(tmp_path))
-    assert sorted(os.listdir(tmp_path)) == ["b.jsa", "d.partial", "e.json"]
+    assert sorted(os.listdir(tmp_path)) == ["b.jsa", "d.partial", "e.json", "g.code"]
