@@ -31,8 +31,9 @@ settings.register_profile(
 )
 settings.load_profile("barnabas")
 SPARK = (
-    *("browser", "clients/test_spark", "clients/test_sql_spark", "clients/test_three_nodes"),
-    *("clients/test_connect_spark", "unit/demo_spark", "unit/spark/test_", "unit/streams/"),
+    *("browser/test_demo_run", "clients/test_connect_spark", "clients/test_datasource_spark"),
+    *("clients/test_spark", "clients/test_sql_spark", "clients/test_three_nodes"),
+    *("unit/demo_spark", "unit/spark/test_", "unit/streams/"),
 )
 """Modules that start Spark: one after another, as Spark's resolver of jars wants its cache alone,
 and a JVM of Spark's is reused by the next module."""
