@@ -23,9 +23,13 @@ def needs_kafka_with(jar: str) -> pytest.MarkDecorator:
 
 
 HEAP = "512m"
-QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+QUICK_JVM = (
+    *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+    *("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),
+)
 """Options of every JVM in the tests: each lives for seconds, and optimizing its code and collecting
-garbage in parallel cost more than they save: half of the time where it compiles a source first."""
+garbage in parallel cost more than they save: half of the time where it compiles a source first.
+Kafka's own classes need no verification, which is a quarter of the start of one of its tools."""
 TELEMETRY = ROOT / "tests" / "support" / "java" / "log4j2.properties"
 
 
