@@ -63,9 +63,10 @@ def test_a_paused_controller(tmp_path: pathlib.Path) -> None:
         cluster.wait_until_healthy()
 
 
-def test_all_nodes_killed_at_once(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_all_nodes_killed_at_once(tmp_path: pathlib.Path, times: int) -> None:
     with suffering(tmp_path) as (cluster, load):
-        for _ in range(2):
+        for _ in range(times):
             cluster.kill(*cluster.nodes)
             cluster.start()
             load.await_acknowledged(BETWEEN_RECORDS)

@@ -14,12 +14,21 @@ from support.registry_process import registry_process
 from support.registry_writers import RegistryWriters
 
 BETWEEN_WRITES = 60
-AWAY_S = (0, 1.3 * SESSION_TIMEOUT_MS / 1000, 0)
-"""How long the broker is away: the second time its group has forgotten who leads."""
+LONG_S = 1.3 * SESSION_TIMEOUT_MS / 1000
+"""The broker is away for so long that its group has forgotten who leads."""
 
 
 @pytest.mark.timeout(300)
-def test_writers_see_no_error_when_the_broker_is_killed_and_started_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "times_away_s",
+    [
+        pytest.param((LONG_S,), id="once"),
+        pytest.param((0, LONG_S, 0), id="again and again", marks=pytest.mark.slow),
+    ],
+)
+def test_writers_see_no_error_when_the_broker_is_killed_and_started_again(
+    tmp_path: Path, times_away_s: tuple[float, ...]
+) -> None:
     node = NodeProcess(tmp_path)
     with ExitStack() as stack:
         stack.callback(node.stop)
@@ -28,7 +37,7 @@ def test_writers_see_no_error_when_the_broker_is_killed_and_started_again(tmp_pa
         second = stack.enter_context(registry_process(node.bootstrap_servers, first.topic))
         instances = [first, second]
         with RegistryWriters(instances, 4, is_patient=False) as writers:
-            for away_s in AWAY_S:
+            for away_s in times_away_s:
                 writers.progress(BETWEEN_WRITES)
                 node.kill()
                 time.sleep(away_s)  # what is tested is how long it is away

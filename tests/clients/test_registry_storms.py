@@ -48,8 +48,9 @@ def test_one_schema_registered_500_times_at_once_has_one_id(registry_url: str) -
     assert found[0][1] == 1
 
 
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_no_registration_is_lost_or_forked_when_leaders_are_killed(
-    kafka_bootstrap_servers: str,
+    kafka_bootstrap_servers: str, kills: int
 ) -> None:
     """Four clients register through two instances; the leader is killed and started again."""
     acknowledged: dict[str, set[int]] = {}
@@ -87,7 +88,7 @@ def test_no_registration_is_lost_or_forked_when_leaders_are_killed(
         for thread in threads:
             thread.start()
         try:
-            for _ in range(3):
+            for _ in range(kills):
                 progress(acknowledged, 30)
                 leader = leader_of(instances)
                 leader.kill()
