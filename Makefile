@@ -121,8 +121,8 @@ SLOW := $(BIN)/pytest --timeout=1800
 test-slow: setup compiled | $(KAFKA_LIBS)
 	$(SLOW) -m "slow and not alone" --numprocesses $(SLOW_JOBS) $(ARGS) || test $$? -eq 5
 	$(SLOW) -m "slow and alone" $(ARGS) || test $$? -eq 5
-	EFFORT=8 $(SLOW) tests/property tests/sim/test_sim_clusters.py tests/sim/test_sim_workloads.py --numprocesses $(SLOW_JOBS)
-	EFFORT=8 $(SLOW) tests/unit -m "hypothesis and not slow" --numprocesses $(SLOW_JOBS)
+	EFFORT=16 $(SLOW) tests/sim tests/property --numprocesses $(SLOW_JOBS)
+	EFFORT=16 $(SLOW) tests/unit -m "hypothesis and not slow" --numprocesses $(SLOW_JOBS)
 
 soak: setup | $(KAFKA_LIBS)
 	MINUTES=$(MINUTES) $(BIN)/pytest -m soak --timeout=0 $(ARGS)

@@ -14,7 +14,7 @@ from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from barnabas.base.peer_lines import PEER_LINES, REPEATED_LINES
-from support.effort import EFFORT
+from support.effort import EFFORT, examples
 from support.ended_by_sigterm import end_by_sigterm
 from support.leftovers import kill_what_outlives_us
 
@@ -24,6 +24,7 @@ HERE = Path(__file__).parent
 # Drawing slowly is no fault either: 20 processes on two cores took 30 s over ten small examples.
 settings.register_profile(
     "barnabas",
+    max_examples=examples(25),
     deadline=None,
     print_blob=True,
     derandomize=EFFORT == 1,

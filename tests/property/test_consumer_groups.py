@@ -21,6 +21,7 @@ from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.node.coordinator.group.modern.group import ModernGroupState
 from barnabas.protocol.errors import ErrorCode
 from support.consumer_world import ClassicMember, ConsumerWorld, ModernMember
+from support.effort import examples
 
 STEPS = 120
 QUIET_ROUNDS = 60
@@ -208,7 +209,7 @@ def state_of(world: ConsumerWorld) -> dict[str, Any] | None:
 
 
 @pytest.mark.parametrize("has_classic", [False, True], ids=["modern", "mixed"])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(examples(10)))
 def test_random_members(seed: int, has_classic: bool) -> None:
     Run(seed, has_classic=has_classic).play()
 

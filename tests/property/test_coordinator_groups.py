@@ -20,6 +20,7 @@ from barnabas.node.coordinator.group.records import RECORD_TYPES
 from barnabas.node.coordinator.group.shard import GroupShard
 from barnabas.node.coordinator.record_codec import replay_batches
 from barnabas.protocol.errors import ErrorCode
+from support.effort import examples
 from support.group_members import PARTITIONS, Cohort
 from support.group_world import GroupWorld
 
@@ -181,7 +182,7 @@ def _on_record(group: ClassicGroup) -> tuple:
 
 
 GroupsUnderTrouble.TestCase.settings = settings(
-    max_examples=100,
+    max_examples=examples(25),
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -236,7 +237,7 @@ def run(steps: Steps) -> None:
     machine.teardown()
 
 
-@pytest.mark.parametrize("first_seed", range(0, 200, 50))
+@pytest.mark.parametrize("first_seed", range(0, examples(50), 50))
 def test_seeds(first_seed):
     for seed in range(first_seed, first_seed + 50):
         run(random_steps(seed))

@@ -234,7 +234,7 @@ def contents(directory: Path, log: PartitionLog) -> list[tuple[str, list[dict[st
     return found
 
 
-@pytest.mark.parametrize("seed", range(examples(5)))
+@pytest.mark.parametrize("seed", range(examples(3)))
 def test_what_stays_is_what_stays_with_kafka(seed: int, kafka: Clean, tmp_path: Path) -> None:
     random = Random(seed)
     world = World(tmp_path, random)

@@ -22,6 +22,7 @@ from barnabas.protocol.records.batch import (
 )
 from barnabas.protocol.records.records import Record, decode_records, encode_batch
 from sim.fake_disk import FakeDisk
+from support.effort import examples
 
 BASE_OFFSET = 1 << 33
 TIMESTAMP = 1_700_000_000_000
@@ -55,7 +56,7 @@ def records_of(shapes: Sequence[tuple[int, int, int, int, int, int]]) -> list[Re
     return records
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(38), deadline=None)
 @given(
     st.lists(stretches, min_size=1, max_size=4),
     st.sampled_from([Codec.NONE, Codec.NONE, Codec.LZ4]),
@@ -131,7 +132,7 @@ def log_of(shapes: Sequence[tuple[int, int, int, Codec, int, bool]], keys: int) 
     return bytes(data)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(38), deadline=None)
 @given(
     st.lists(batches, min_size=1, max_size=20),
     st.sampled_from([2, 9, 40, 1000]),
@@ -216,7 +217,7 @@ def _clean_plainly(data: bytes, job: CleanJob) -> bytes:
     return bytes(left)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from([10, 900, 5000, 40_000]), st.booleans()), max_size=15),
     st.sampled_from([61, 1000, 4096, 20_000, 100_000]),

@@ -25,8 +25,9 @@ from barnabas.protocol.messages.topics import (
 )
 from sim.fake_disk import FakeDisk
 from sim.manual_clock import ManualClock
+from support.effort import examples
 
-SEEDS = range(40)
+SEEDS = range(examples(10))
 LIVES = 4
 REQUESTS_PER_LIFE_MAX = 40
 

@@ -18,6 +18,7 @@ from protocol_values import all_messages, label, struct_values, versions
 from barnabas.protocol.codec import encode
 from barnabas.protocol.schema import Message
 from support.apache_kafka import java_with_kafka, needs_apache_kafka
+from support.effort import examples
 
 pytestmark = needs_apache_kafka
 
@@ -53,7 +54,7 @@ def test_bytes_equal(cls: type[Message], echo: Echo) -> None:
 
 
 @settings(
-    max_examples=4,
+    max_examples=examples(2),
     deadline=None,
     derandomize=True,
     database=None,

@@ -23,6 +23,7 @@ from protocol_values import all_versions, label, limit_error_codes, plain, struc
 from barnabas.base.ids import ZERO_UUID
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.schema import Message, Struct
+from support.effort import examples
 
 limit_error_codes([code.value for code in PeerErrorCode])
 
@@ -61,7 +62,7 @@ def test_bytes_equal(cls: type[Message]) -> None:
 
 
 @settings(
-    max_examples=8,
+    max_examples=examples(4),
     deadline=None,
     derandomize=True,
     database=None,

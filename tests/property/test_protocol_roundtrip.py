@@ -12,6 +12,7 @@ from protocol_values import all_messages, label, sample, struct_values, versions
 from barnabas.protocol.codec import decode, decode_at, encode, encode_parts
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.schema import Message
+from support.effort import examples
 
 FUZZ_CLASSES = [cls for cls in all_messages() if cls.SCHEMA.listeners or not cls.SCHEMA.api_key]
 
@@ -26,7 +27,7 @@ def test_there_and_back(cls: type[Message]) -> None:
         there_and_back(cls, version)
 
 
-@settings(common, max_examples=5)
+@settings(common, max_examples=examples(3))
 @given(data=st.data())
 def there_and_back(cls: Any, version: int, data: st.DataObject) -> None:
     message = data.draw(struct_values(cls, version))
@@ -86,7 +87,7 @@ def _traced_peak(cls: type[Message], version: int, data: bytes) -> int:
 
 
 @pytest.mark.parametrize("cls", FUZZ_CLASSES, ids=label)
-@settings(common, max_examples=30)
+@settings(common, max_examples=examples(8))
 @given(data=st.data())
 def test_spoilt_bytes_raise_nothing_else(cls: type[Message], data: st.DataObject) -> None:
     version = data.draw(st.integers(cls.SCHEMA.versions.first, cls.SCHEMA.versions.last))

@@ -37,6 +37,7 @@ from barnabas.protocol.messages.topics import (
     DeleteRecordsTopic,
 )
 from barnabas.protocol.well_known import INITIAL_EPOCH
+from support.effort import examples
 from support.logs import make_batch
 from support.rights import RightsWorld, on_topic
 
@@ -224,7 +225,7 @@ class Model:
         }
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(examples(2)))
 def test_nothing_is_done_or_told_that_is_not_allowed(shared: RightsWorld, seed: int) -> None:
     model = Model(shared, seed)
     for _ in range(STEPS):

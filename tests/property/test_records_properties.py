@@ -26,6 +26,7 @@ from barnabas.protocol.records.records import (
     validate_records,
 )
 from barnabas.protocol.records.walk import BadRecordError, walk_records
+from support.effort import examples
 
 with warnings.catch_warnings():  # kafka-python reads its schemas in a deprecated way
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -67,7 +68,7 @@ def test_round_trip(records: list[Record], codec: Codec, base_offset: int) -> No
 
 
 @given(records_lists, codecs)
-@settings(max_examples=60)
+@settings(max_examples=examples(15))
 def test_other_libraries_read_what_we_write(records: list[Record], codec: Codec) -> None:
     data = bytes(encode_batch(records, base_offset=40, codec=codec))
     libraries = [MemoryRecords, OtherMemoryRecords]
@@ -88,7 +89,7 @@ def _bytes(value: Any) -> bytes | None:
 
 
 @given(records_lists, codecs)
-@settings(max_examples=60)
+@settings(max_examples=examples(15))
 def test_we_read_what_another_library_writes(records: list[Record], codec: Codec) -> None:
     builder = DefaultRecordBatchBuilder(
         magic=2,

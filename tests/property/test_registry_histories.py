@@ -26,6 +26,7 @@ from barnabas.registry.store.records import Record, SchemaKey, SchemaValue
 from barnabas.registry.store.state import RegistryState
 from barnabas.registry.subjects import context_of, qualified_from
 from barnabas.schemas.schema import Reference
+from support.effort import examples
 from support.registry_format import Registry, text
 
 SUBJECTS = st.sampled_from(["a", "b", "c", ":.ctx:a", ":.ctx:b", ""])
@@ -253,7 +254,7 @@ class Histories(RuleBasedStateMachine):
 
 
 Histories.TestCase.settings = settings(
-    max_examples=60,
+    max_examples=examples(15),
     stateful_step_count=40,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],  # explaining is slow

@@ -11,6 +11,7 @@ from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.http.table import TABLE
 from barnabas.schemas.formats import all_formats
+from support.effort import examples
 from support.registry_format import text
 from support.registry_http import ask, run
 from support.registry_service import MemoryService
@@ -180,7 +181,7 @@ def requests(draw: st.DrawFn) -> tuple[str, bytes, bytes]:
 
 
 @given(st.lists(requests(), min_size=1, max_size=8))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_every_request_has_an_answer(asked: list[tuple[str, bytes, bytes]]) -> None:
     app = RegistryApp(MemoryService(), HttpConfig(logs_requests=False))
     run(ask(app, "POST", "/subjects/s/versions", {"schema": text("a")}))
@@ -245,7 +246,7 @@ REAL_READS = (
 
 
 @given(st.lists(st.tuples(REAL_PATHS, real_schemas()), min_size=1, max_size=6))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(13), deadline=None)
 def test_every_schema_has_an_answer(asked: list[tuple[str, dict[str, Any]]]) -> None:
     service = MemoryService(formats=all_formats())
     app = RegistryApp(service, HttpConfig(logs_requests=False))

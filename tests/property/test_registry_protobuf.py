@@ -17,18 +17,19 @@ from barnabas.schemas.protobuf.nodes import File
 from barnabas.schemas.protobuf.parser import parse_file
 from barnabas.schemas.protobuf.printer import print_file
 from barnabas.schemas.schema import SchemaFault
+from support.effort import examples
 
 FORMAT = ProtobufFormat()
 
 
 @given(files)
-@settings(max_examples=50)
+@settings(max_examples=examples(13))
 def test_what_is_printed_is_parsed_again(file: File) -> None:
     assert parse_file(print_file(file)) == file
 
 
 @given(files)
-@settings(max_examples=50)
+@settings(max_examples=examples(13))
 def test_a_normal_form_has_itself_as_its_own(file: File) -> None:
     normal = ProtobufSchema(file).normalized()
     assert normal.normalized() == normal
@@ -75,7 +76,7 @@ def test_any_pieces_are_a_schema_or_a_fault(pieces: list[str]) -> None:
 
 
 @given(files, st.data())
-@settings(max_examples=50)
+@settings(max_examples=examples(13))
 def test_a_damaged_text_is_a_schema_or_a_fault(file: File, data: st.DataObject) -> None:
     text = print_file(file)
     at = data.draw(st.integers(0, len(text)))
@@ -84,7 +85,7 @@ def test_a_damaged_text_is_a_schema_or_a_fault(file: File, data: st.DataObject) 
 
 
 @given(files, st.data())
-@settings(max_examples=50)
+@settings(max_examples=examples(13))
 def test_a_damaged_descriptor_is_a_schema_or_a_fault(file: File, data: st.DataObject) -> None:
     serialized = base64.b64decode(ProtobufSchema(file).formatted("serialized"))
     at = data.draw(st.integers(0, len(serialized)))

@@ -19,7 +19,7 @@ from barnabas.node.replication.partition import Partition
 from support.effort import examples
 from support.replica_history import ReplicaHistory
 
-SEEDS = examples(25)
+SEEDS = examples(13)
 SEEDS_PER_DEFECT = 100
 
 

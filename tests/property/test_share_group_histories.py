@@ -12,6 +12,7 @@ from barnabas.node.coordinator.group.share.assignor import assign
 from barnabas.node.coordinator.group.share.group import ShareGroup
 from barnabas.protocol.errors import ErrorCode
 from support.consumer_world import topic_id
+from support.effort import examples
 from support.share_group_world import ShareGroupWorld
 
 NAMES = ("a", "b", "c")
@@ -28,7 +29,7 @@ partition_counts = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 6))
 
 
 @given(st.lists(st.tuples(subscriptions, partition_counts), min_size=1, max_size=5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(38), deadline=None)
 def test_the_assignor_is_fair_complete_and_sticky(
     rounds: list[tuple[dict[str, set[str]], dict[str, int]]],
 ) -> None:
@@ -187,4 +188,6 @@ class ShareGroupHistory(RuleBasedStateMachine):
 
 
 TestShareGroupHistory = ShareGroupHistory.TestCase
-TestShareGroupHistory.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestShareGroupHistory.settings = settings(
+    max_examples=examples(7), stateful_step_count=25, deadline=None
+)

@@ -22,6 +22,7 @@ from barnabas.node.share.core.states import (
     Refused,
     ShareLimits,
 )
+from support.effort import examples
 from support.share_core import LOCK_MS, ShareBench
 
 MEMBERS = ("a", "b", "c")
@@ -320,7 +321,7 @@ class World:
         assert self.bench.machine.start_offset > self.bench.log[-1][1]
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(examples(1)))
 def test_random_steps(block: int) -> None:
     for seed in range(block * 30, block * 30 + 30):
         World(seed).run(120)

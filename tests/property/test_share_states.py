@@ -15,6 +15,7 @@ from hypothesis.stateful import (
 from barnabas.node.coordinator.share.batches import combine
 from barnabas.node.coordinator.share.state import DONE, Failure, ShareState, StateBatch
 from barnabas.protocol.errors import ErrorCode
+from support.effort import examples
 from support.group_world import Call
 from support.share_world import ShareWorld, key
 
@@ -58,7 +59,7 @@ def spelt_out(kept: Sequence[StateBatch]) -> Records:
 
 
 @given(st.lists(st.tuples(batches(), st.integers(-1, OFFSETS)), max_size=6))
-@settings(max_examples=150)
+@settings(max_examples=examples(38))
 def test_batches_are_joined_as_records_would_be(rounds: list[tuple[list[StateBatch], int]]) -> None:
     kept: tuple[StateBatch, ...] = ()
     records: Records = {}
@@ -175,4 +176,4 @@ class ShareStates(RuleBasedStateMachine):
 
 
 TestShareStates = ShareStates.TestCase
-TestShareStates.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestShareStates.settings = settings(max_examples=examples(8), stateful_step_count=30, deadline=None)

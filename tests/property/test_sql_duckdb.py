@@ -204,7 +204,7 @@ def database() -> duckdb.DuckDBPyConnection:
 def test_the_result_is_what_a_batch_computes(
     case: Case, database: duckdb.DuckDBPyConnection
 ) -> None:
-    @settings(max_examples=examples(25), deadline=None)
+    @settings(max_examples=examples(13), deadline=None)
     @given(EVENTS)
     def check(events: list[Event]) -> None:
         assert streamed(case, events) == batched(case, events, database)

@@ -22,10 +22,11 @@ from barnabas.sql.functions import json_text
 from barnabas.sql.functions.regex import split_as_java
 from barnabas.sql.functions.url import parse_uri
 from support.apache_kafka import java_with_kafka, needs_apache_kafka
+from support.effort import examples
 from support.sql_calls import call
 
 ROUNDS = 400
-SEEDS = (1, 2)
+SEEDS = range(1, 1 + examples(1))
 
 pytestmark = needs_apache_kafka
 

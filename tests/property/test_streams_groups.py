@@ -21,12 +21,13 @@ from barnabas.node.coordinator.group.streams import target as targeting
 from barnabas.node.coordinator.group.streams.group import StreamsGroup
 from barnabas.node.coordinator.group.streams.tasks import TaskId
 from barnabas.protocol.errors import ErrorCode
+from support.effort import examples
 from support.streams_world import StreamsWorld, StreamThread
 
 STEPS = 120
 QUIET_ROUNDS = 60
 ROUND_MS = 3_000
-SEEDS = 16
+SEEDS_PER_DEFECT = 16
 ALLOWED_COMMIT_ERRORS = (
     ErrorCode.NONE,
     ErrorCode.STALE_MEMBER_EPOCH,
@@ -211,7 +212,7 @@ def state_of(world: StreamsWorld) -> dict[str, Any] | None:
     return {name: getattr(group, name) for name in StreamsGroup.__slots__ if name not in hidden}
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", range(examples(4)))
 def test_random_threads(seed: int) -> None:
     Run(seed).play()
 
@@ -275,7 +276,7 @@ def test_planted_defects_are_found(
     defect: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     defect(monkeypatch)
-    for seed in range(SEEDS):
+    for seed in range(SEEDS_PER_DEFECT):
         try:
             Run(seed).play()
         except (AssertionError, KeyError):

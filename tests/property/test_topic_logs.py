@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from barnabas.kafka import admin, fenced_writer, topic_log
 from barnabas.kafka.fenced_writer import AppendError, FencedError
 from barnabas.kafka.topic_log import LogLostError, LogRecord, TopicLog
+from support.effort import examples
 from support.topic_log_cluster import TOPIC, Cluster, Entry
 
 ID = "leader"
@@ -126,7 +127,7 @@ class TopicLogs(RuleBasedStateMachine):
 
 
 TestTopicLogs = TopicLogs.TestCase
-TestTopicLogs.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestTopicLogs.settings = settings(max_examples=examples(15), stateful_step_count=30, deadline=None)
 
 
 def _patched(monkeypatch: pytest.MonkeyPatch) -> Cluster:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import Final
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final, TypeVar
 
 EFFORT: Final = int(os.environ.get("EFFORT", "1"))
-"""1 in `make test`; `make test-slow` tries several times as much."""
+"""1 in `make test`; `make test-slow` tries sixteen times as much."""
+
+T = TypeVar("T")
 
 
 def examples(count: int) -> int:
     """Return how many random examples a property is tried with: `count` in `make test`."""
     return count * EFFORT
+
+
+def first_of(cases: Iterable[T], count: int) -> list[T]:
+    """Return the first `count` of cases that repeat themselves; all of them in `make test-slow`."""
+    return list(islice(cases, count if EFFORT == 1 else None))

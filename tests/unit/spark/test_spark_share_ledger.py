@@ -16,6 +16,7 @@ from barnabas.spark.datasource.share_ledger import (
     Verdict,
 )
 from barnabas.spark.datasource.share_ranges import Delivery, Partition
+from support.effort import examples
 
 P = Partition(Uuid(bytes(15) + b"\x07"), 3)
 ALL = 1_000
@@ -169,7 +170,9 @@ def test_a_partition_whose_locks_are_gone_is_not_planned() -> None:
 HOLDERS = st.sampled_from(["a", "b", "c"])
 
 
-@settings(max_examples=60, stateful_step_count=40, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=examples(15), stateful_step_count=40, suppress_health_check=list(HealthCheck)
+)
 class Histories(RuleBasedStateMachine):
     """One query against a share group that delivers records as brokers do.
 

@@ -43,6 +43,7 @@ from barnabas.schemas.registry_client import StoredSchema as Stored
 from support.connect.registry import registry_converter
 from support.connect.samples import INNER, TYPES, VALUES
 from support.connect.typed_values import typed_values
+from support.effort import examples
 
 PREFIX_PLACE = "io.confluent.kafka.serializers.schema.id."
 VALUE = SerializationContext("theirs", MessageField.VALUE)
@@ -401,7 +402,7 @@ def test_names_that_avro_does_not_take_are_replaced(url: str) -> None:
 
 
 @settings(
-    max_examples=60,
+    max_examples=examples(15),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -39,6 +39,7 @@ from barnabas.schemas.data.builder import (
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import Schema, Struct
 from support.connect.typed_values import typed_values
+from support.effort import examples
 
 CONVERTERS = "org.apache.kafka.connect.converters."
 STORAGE = "org.apache.kafka.connect.storage."
@@ -331,7 +332,7 @@ def json_values() -> SearchStrategy[Any]:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(15))
 @given(json_values())
 def test_values_without_a_schema_make_the_round_trip(value: Any) -> None:
     converter = json_converter(schemas_enable=False)
@@ -342,7 +343,7 @@ def test_values_without_a_schema_make_the_round_trip(value: Any) -> None:
     assert converter.to_connect("t", data) == (None, value)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(15))
 @given(typed_values(), st.sampled_from(["BASE64", "NUMERIC"]))
 def test_values_with_a_schema_make_the_round_trip(typed: tuple[Schema, Any], decimals: str) -> None:
     schema, value = typed

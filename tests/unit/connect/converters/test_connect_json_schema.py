@@ -29,6 +29,7 @@ from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import Schema, Struct
 from support.connect.registry import registry_converter
 from support.connect.typed_values import typed_values
+from support.effort import examples
 
 VALUE = SerializationContext("theirs", MessageField.VALUE)
 POINT = struct_of(
@@ -216,7 +217,7 @@ def test_what_cannot_be_is_refused(url: str) -> None:
 
 
 @settings(
-    max_examples=60,
+    max_examples=examples(15),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

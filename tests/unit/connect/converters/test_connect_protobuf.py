@@ -32,6 +32,7 @@ from barnabas.schemas.protobuf.messages import message_class
 from support.connect.registry import registry_converter
 from support.connect.samples import INNER, TYPES, VALUES
 from support.connect.typed_values import typed_values
+from support.effort import examples
 
 VALUE = SerializationContext("theirs", MessageField.VALUE)
 POINT = struct_of(TYPES, name="geo.Point")
@@ -162,7 +163,7 @@ def parts_of(value: Any) -> Any:
 
 @pytest.mark.parametrize("mode", ["optional_for_nullables", "wrapper_for_nullables"])
 @settings(
-    max_examples=60,
+    max_examples=examples(15),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

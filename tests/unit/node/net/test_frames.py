@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from barnabas.node.net.frames import SCRATCH_SIZE_BYTES, FrameReader
 from barnabas.protocol.errors import DecodeError
+from support.effort import examples
 
 LIMIT = 4 << 20
 
@@ -41,7 +42,7 @@ def test_any_cut_gives_the_same_frames(payloads: list[bytes], cuts: list[int]) -
     assert feed(FrameReader(LIMIT), framed(payloads), cuts) == payloads
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(7), deadline=None)
 @given(
     sizes=st.lists(
         st.sampled_from(

@@ -28,6 +28,7 @@ from barnabas.node.net.server import Server, ServerLimits
 from barnabas.node.net.tcp import TcpNetwork
 from barnabas.node.security.certificate_names import CertificateNames
 from support.certificates import Authority
+from support.effort import examples
 from support.patience import PATIENCE_S
 
 HOST = "127.0.0.1"
@@ -304,7 +305,7 @@ class Keeper:
 PARTS = st.lists(st.lists(st.binary(max_size=40_000), min_size=1, max_size=5), max_size=5)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(7), deadline=None, suppress_health_check=list(HealthCheck))
 @given(sends=PARTS)
 def test_the_same_bytes_arrive_over_plain_text_and_tls(
     world: World, sends: list[list[bytes]]

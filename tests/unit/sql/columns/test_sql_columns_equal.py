@@ -30,7 +30,7 @@ from support.sql_columns import (
 from support.sql_queries import plans_of
 
 
-@settings(max_examples=examples(70), deadline=None)
+@settings(max_examples=examples(35), deadline=None)
 @given(query=queries(), records=batches(), partitions=st.integers(1, 2))
 def test_both_ways_are_equal(
     query: str, records: list[list[tuple[str, TopicRecord]]], partitions: int
@@ -75,7 +75,7 @@ def lines(draw: st.DrawFn, *, odd: bool, delimiter: str) -> bytes | None:
     return delimiter.join(cells).encode("utf-8", "surrogatepass")
 
 
-@settings(max_examples=examples(70), deadline=None)
+@settings(max_examples=examples(35), deadline=None)
 @given(data=st.data(), query=queries(), delimiter=st.sampled_from((",", "TAB", "|", "é")))
 def test_both_ways_read_and_write_delimited_values_alike(
     data: st.DataObject, query: str, delimiter: str
@@ -206,7 +206,7 @@ NUMBERS = st.one_of(
 )
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     query=st.sampled_from(DECIMAL_QUERIES),
     format_=st.sampled_from(("JSON", "DELIMITED")),
@@ -241,7 +241,7 @@ def test_plain_decimals_go_as_columns(query: str) -> None:
     assert by_columns == 60
 
 
-@settings(max_examples=examples(35), deadline=None)
+@settings(max_examples=examples(18), deadline=None)
 @given(
     kind=st.sampled_from(("JOIN", "LEFT JOIN")),
     where=st.sampled_from(("", "WHERE i > 1", "WHERE p.age > 0", "WHERE 10 / i > 2")),

@@ -70,7 +70,7 @@ def groups(draw: st.DrawFn) -> str:
     )
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(query=st.one_of(new_keys(), groups()), records=batches(), partitions=st.integers(1, 3))
 def test_both_ways_give_records_new_keys_alike(
     query: str, records: Batches, partitions: int
@@ -83,7 +83,7 @@ def test_both_ways_give_records_new_keys_alike(
     assert none == 0
 
 
-@settings(max_examples=examples(35), deadline=None)
+@settings(max_examples=examples(18), deadline=None)
 @given(
     kind=st.sampled_from(("JOIN", "LEFT JOIN")),
     on=st.sampled_from(("s.t + '' = p.k", "UCASE(s.t) = p.k", "CAST(s.i AS STRING) = p.k")),

@@ -22,6 +22,7 @@ from barnabas.sql.engine.ownership import (
 )
 from barnabas.sql.engine.session import Session
 from barnabas.sql.functions.built_in import functions
+from support.effort import examples
 from support.memory_cluster import MemoryCluster
 from support.memory_command_log import MemoryCommandLog
 from support.sql_server_world import SETTINGS, SqlWorld
@@ -31,7 +32,7 @@ gaps_s = st.integers(0, 30 << 10).map(lambda number: number / 1024)
 slot_sets = st.frozensets(st.integers(0, SLOTS - 1))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.integers(1, SLOTS), st.integers(0, 200))
 def test_servers_with_neighbouring_slots_share_queries_evenly(servers: int, first: int) -> None:
     bounds = [SLOTS * server // servers for server in range(servers + 1)]
@@ -153,7 +154,7 @@ operations = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(operations)
 def test_each_query_runs_on_exactly_one_server(steps: list[tuple[str, Any]]) -> None:
     service = Service(3)

@@ -117,7 +117,7 @@ ROW = [
 ]
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(15))
 @given(st.tuples(*(st.none() | values for _, values in ROW)))
 def test_rows_come_back_and_fit_their_schema(row) -> None:
     store = MemoryRegistry()

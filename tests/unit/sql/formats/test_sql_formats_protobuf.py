@@ -145,7 +145,7 @@ def test_rows_come_back_as_they_were(name, nullable) -> None:
     properties = {"nullableRepresentation": nullable} if nullable else {}
     serialize, deserialize = serde(name, [sql_type for sql_type, _ in ROW], properties=properties)
 
-    @settings(max_examples=examples(30))
+    @settings(max_examples=examples(15))
     @given(st.tuples(*(values for _, values in ROW)))
     def check(row) -> None:
         assert deserialize(serialize(row)) == list(row)
@@ -371,7 +371,7 @@ def test_what_few_schemas_have(text, sql_type) -> None:
     assert column.type == sql_type
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(15))
 @given(st.text('message{}=;" []<>,1aA', max_size=40))
 def test_any_text_is_a_schema_or_refused(text) -> None:
     with suppress(SchemaFault):

@@ -168,13 +168,13 @@ plans = st.builds(
 )
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(15))
 @given(plans)
 def test_every_plan_comes_back(made: QueryPlan) -> None:
     assert decode_plan(encode_plan(made)) == made
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(15))
 @given(expressions)
 def test_every_expression_comes_back(expression: nodes.Expression) -> None:
     made = plan(steps.StreamFilter(stream("in", "V"), expression, schema("K", "V")))

@@ -21,6 +21,7 @@ from barnabas.web.crowd import Crowd
 from barnabas.web.listening import BoundListener, ListenAddress
 from barnabas.web.protection import Protection, Rules
 from barnabas.web.server import WebServer
+from support.effort import examples
 from support.eventually import eventually
 from support.http_server import clients
 from support.patience import PATIENCE_S
@@ -270,7 +271,7 @@ bodies = st.one_of(
 
 
 @settings(
-    max_examples=40,
+    max_examples=examples(10),
     phases=(Phase.explicit, Phase.generate),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed import cooperative, eager
 from barnabas.connect.worker.distributed.share import NOTHING, Share, total
+from support.effort import examples
 
 DELAY_MS = 300_000
 
@@ -271,5 +272,7 @@ class Workers(RuleBasedStateMachine):
         assert all(count == 1 for count in counted(self.group.running.values()).values())
 
 
-Workers.TestCase.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+Workers.TestCase.settings = settings(
+    max_examples=examples(8), stateful_step_count=25, deadline=None
+)
 TestWorkers = Workers.TestCase
