@@ -1,4 +1,7 @@
-"""Many seeds, on as many processes as there are cores, and what came of them together."""
+"""Many seeds, on as many processes as there are cores, and what came of them together.
+
+Where pytest-xdist runs the tests, its processes have the cores: seeds run in the one that asks.
+"""
 
 import multiprocessing
 import os
@@ -84,10 +87,24 @@ def run_campaign(
     on_verdict: Callable[[Verdict], None] | None = None,
 ) -> Campaign:
     """Run one (seed, topology, workload) after the other, until none is left or time is over."""
-    jobs = jobs or os.cpu_count() or 1
+    jobs = jobs or (1 if "PYTEST_XDIST_WORKER" in os.environ else os.cpu_count() or 1)
     campaign = Campaign()
     began_s = time.monotonic()
     left = _until(seeds, None if minutes is None else began_s + minutes * 60)
+    for verdict in _run_here(left) if jobs == 1 else _run_beside_each_other(left, jobs):
+        campaign.add(verdict)
+        if on_verdict is not None:
+            on_verdict(verdict)
+    campaign.took_s = time.monotonic() - began_s
+    return campaign
+
+
+def _run_here(left: Iterator[Run]) -> Iterator[Verdict]:
+    for each in left:
+        yield run_one(*each)
+
+
+def _run_beside_each_other(left: Iterator[Run], jobs: int) -> Iterator[Verdict]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
         running: set[Future[Verdict]] = set()
@@ -100,12 +117,7 @@ def run_campaign(
                     running.add(pool.submit(run_one, *following))
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                verdict = future.result()
-                campaign.add(verdict)
-                if on_verdict is not None:
-                    on_verdict(verdict)
-    campaign.took_s = time.monotonic() - began_s
-    return campaign
+                yield future.result()
 
 
 def _until(seeds: Iterable[Run], end_s: float | None) -> Iterator[Run]:

@@ -12,7 +12,7 @@ import pytest
 
 from sim.campaign import Verdict, run_campaign
 from sim.workloads import run
-from support.effort import EFFORT, examples
+from support.effort import EFFORT, examples, first_of
 
 ROOT = Path(__file__).parents[2]
 REGRESSIONS = {
@@ -33,9 +33,9 @@ REGRESSIONS = {
 @pytest.mark.parametrize(
     ("topology", "seeds"),
     [
-        ("one", range(examples(10))),
-        ("", range(examples(12))),
-        ("", REGRESSIONS),
+        ("one", range(examples(5))),
+        ("", range(examples(6))),
+        ("", first_of(REGRESSIONS, 3)),
     ],
     ids=["single nodes", "clusters", "what was wrong once"],
 )

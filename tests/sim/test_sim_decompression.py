@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.node.broker.produce.decompression import Decompression
 from sim.workloads import run
+from support.effort import examples
 
 CHECK = Decompression.check
 
@@ -23,6 +24,8 @@ def test_batches_that_wait_come_to_a_good_end(
 
     monkeypatch.setattr(Decompression, "check_at_once", lambda self, *args: False)
     monkeypatch.setattr(Decompression, "check", check)
-    anomalies = [anomaly for seed in range(4) for anomaly in run(seed, topology).anomalies]
+    anomalies = [
+        anomaly for seed in range(examples(2)) for anomaly in run(seed, topology).anomalies
+    ]
     assert not anomalies
     assert waited > 0

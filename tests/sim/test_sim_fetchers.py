@@ -20,6 +20,7 @@ from barnabas.protocol.messages.configs import (
 from sim.clients import Client
 from sim.plan import Plan, draw_plan
 from sim.simulation import Simulation, run_simulation
+from support.effort import examples
 
 FETCHERS_MAX = 6
 SET = 0
@@ -91,7 +92,7 @@ class ResizingSimulation(Simulation):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", range(1, 8))
+@pytest.mark.parametrize("seed", range(1, 1 + examples(2)))
 def test_clusters_come_to_a_good_end_however_many_fetchers_there_are(seed: int) -> None:
     simulation = ResizingSimulation(several_fetchers(seed))
     outcome = run_simulation(simulation)

@@ -17,20 +17,23 @@ from sim.sim_history import Outcome
 from sim.simulation import run_simulation
 from sim.transactions import TransactionalSimulation
 from sim.workloads import WORKLOADS
-from support.effort import EFFORT, examples
+from support.effort import EFFORT, examples, first_of
 
 if TYPE_CHECKING:
     import asyncio
 
 SEEDS = {
-    "transactions": [
+    "transactions": first_of(
+        [
+            7,  # a batch of the next transaction came before the marker of the one before
+            1,
+            13,
+            20,
+        ],
         1,
-        7,  # a batch of the next transaction came before the marker of the one before
-        13,
-        20,
-    ],
+    ),
     "exchange": range(examples(1)),
-    "groups": range(examples(2)),
+    "groups": range(examples(1)),
     "chains": range(examples(1)),
     "changes": range(examples(1)),
     "directories": range(examples(1)),
@@ -43,6 +46,7 @@ SEEDS = {
 
 
 REGRESSIONS = {
+    (9, "three", "transactions"): "an end was confirmed to a client whose id another had taken",
     (18, "", "shares"): "a silent member stayed, as the log took no records when its time was up",
     (4_242_765_598, "", "shares"): "an end of log at 6 was taken for the error with that number",
     (4_242_764_566, "", "shares"): "a node that was cut off knew of no initialisation",
@@ -50,7 +54,6 @@ REGRESSIONS = {
     (4_242_765_105, "", "shares"): "a member let go of a hold by what it said of the one before",
     (7_700_006, "", "shares"): "a coordinator whose directory had just failed raised",
     (7_500_058, "", "changes"): "a new disk was taken for one that is offline",
-    (9, "three", "transactions"): "an end was confirmed to a client whose id another had taken",
     (622_263_389, "", "transactions"): "a batch whose offset had lost a bit hid all behind it",
 }
 """Seeds that found something once, and what."""
@@ -64,9 +67,9 @@ def test_seeds_come_to_a_good_end(workload: str) -> None:
     assert campaign.operations > 0
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_what_was_wrong_once_is_good() -> None:
-    campaign = run_campaign(REGRESSIONS)
+    campaign = run_campaign(first_of(REGRESSIONS, 2))
     assert not campaign.bad, "\n".join(verdict.text for verdict in campaign.bad)
 
 
@@ -100,7 +103,7 @@ class _OneOfTwoRetires(ChangingSimulation):
         )
 
 
-@pytest.mark.parametrize("seed", [4, 8, 13, 24])
+@pytest.mark.parametrize("seed", first_of([4, 8, 13, 24], 2))
 def test_what_is_left_on_too_few_brokers_gets_others(seed: int) -> None:
     simulation = _OneOfTwoRetires(replace(draw_plan(seed, "three"), duration_s=2.0))
     simulation.plan.faults.clear()
