@@ -85,7 +85,7 @@ def test_three_nodes_serve_and_leave_nothing() -> None:
     assert [pid for pid in pids if psutil.pid_exists(pid)] == []
 
 
-@pytest.mark.parametrize("nodes", ["1", "3"])
+@pytest.mark.parametrize("nodes", ["1", pytest.param("3", marks=pytest.mark.slow)])
 def test_clients_are_asked_for_no_metrics(nodes: str) -> None:
     """librdkafka prints a line on standard error where brokers offer to take them (KIP-714)."""
     with dev("--nodes", nodes, "--port", "0", "--json") as process:

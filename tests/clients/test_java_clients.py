@@ -254,7 +254,7 @@ def test_without_an_authorizer_there_are_no_acls(kafka: Kafka, step: Step) -> No
     assert step("acls", kafka.topic()) == {"acls": "SecurityDisabledException"}
 
 
-@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("end", [pytest.param("stop", marks=pytest.mark.slow), "kill"])
 def test_restart_under_load(java: JavaHost, tmp_path: Path, end: str) -> None:
     """An idempotent producer and a group live through a restart: each record once, in order."""
     node = NodeProcess(tmp_path, {"flush.messages": "1"} if end == "kill" else {})

@@ -359,8 +359,12 @@ def test_groups_are_described_reset_and_deleted(
 
 @pytest.mark.parametrize(
     ("assignor", "instances"),
-    [("Range", False), ("RoundRobin", False), ("CooperativeSticky", False), ("Range", True)],
-    ids=["range", "round-robin", "cooperative-sticky", "static-members"],
+    [
+        pytest.param("Range", False, id="range", marks=pytest.mark.slow),
+        pytest.param("RoundRobin", False, id="round-robin", marks=pytest.mark.slow),
+        pytest.param("CooperativeSticky", False, id="cooperative-sticky"),
+        pytest.param("Range", True, id="static-members"),
+    ],
 )
 def test_groups_share_partitions_among_members(
     java: JavaHost, kafka: Kafka, tool: Tool, quick: Path, assignor: str, instances: bool

@@ -50,7 +50,7 @@ def _dev(tmp_path: Path, *arguments: str, **options: Any) -> subprocess.Popen[by
     )
 
 
-@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_dev_ends_cleanly_with_its_terminal(tmp_path: Path, nodes: int) -> None:
     ours, theirs = pty.openpty()
     with usual_signals():

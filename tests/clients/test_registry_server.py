@@ -45,7 +45,9 @@ async def url_of(process: asyncio.subprocess.Process) -> str:
         return (await process.stdout.readline()).decode().strip()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 async def test_it_serves_until_a_signal_and_leaves_its_group(
     kafka_bootstrap_servers: str, number: signal.Signals
 ) -> None:

@@ -106,12 +106,13 @@ def test_a_tombstone_does_not_outlive_what_it_deletes_through_a_power_cut() -> N
         assert [key for _, key, _ in bench.pairs()] == ["b", "c"]
 
 
-def test_gaps_are_no_damage_to_who_does_not_know_the_topic_yet() -> None:
+@pytest.mark.parametrize("seeds", [(0,), pytest.param((1, 2), marks=pytest.mark.slow)])
+def test_gaps_are_no_damage_to_who_does_not_know_the_topic_yet(seeds: tuple[int, ...]) -> None:
     """A node recovers its logs before it knows how their topics are configured."""
     operations = 0
     is_crash = True
     while is_crash:
-        for seed in range(3):
+        for seed in seeds:
             disk, clock = FakeDisk(), ManualClock()
             disk.make_dirs(LOG_DIR)
             disk.sync_dir("/")
