@@ -6,8 +6,9 @@
 
 The caller numbers micro-batches and plans them; Spark's checkpoint has only the numbers. After a
 restart Spark repeats a micro-batch that was planned and not committed, with no rows: the caller
-plans them again. Rows wait in the JVM until Spark has
-committed them. Compiled by Janino, which Spark brings along; tasks get classes of Spark's own.
+plans them again. Rows wait in the JVM until Spark has committed them. Spark asks for new ones all
+the time; where there are none the answer waits for some, a second at most. Compiled by Janino,
+which Spark brings along; tasks get classes of Spark's own.
 """
 
 from __future__ import annotations
@@ -75,8 +76,10 @@ public class PushedTable implements SupportsRead, ScanBuilder, Scan, MicroBatchS
         .add("label", "int", false)
         .add("parcel", "binary", true);
     private final TreeMap waiting = new TreeMap();
+    private static final long PATIENCE_MS = 1000;
     private final long first;
     private long last;
+    private long told = -1;
 
     PushedTable(long number) {
         first = number;
@@ -109,6 +112,7 @@ public class PushedTable implements SupportsRead, ScanBuilder, Scan, MicroBatchS
         }
         waiting.put(Long.valueOf(number), rows);
         last = number;
+        notifyAll();
     }
 
     public String name() {
@@ -144,7 +148,17 @@ public class PushedTable implements SupportsRead, ScanBuilder, Scan, MicroBatchS
     }
 
     public synchronized Offset latestOffset() {
-        return last == 0 ? null : new PushedNumber(last);
+        long answer = last;
+        if (last == told) {
+            // The next question gets the rows: so the wait is no part of their micro-batch's time.
+            try {
+                wait(PATIENCE_MS);
+            } catch (InterruptedException stopped) {
+                Thread.currentThread().interrupt();
+            }
+        }
+        told = answer;
+        return answer == 0 ? null : new PushedNumber(answer);
     }
 
     public synchronized InputPartition[] planInputPartitions(Offset start, Offset end) {

@@ -282,6 +282,8 @@ class SharedStream:
         self._ledger = ledger
         self._publish()
         configure_session(spark, ledger.tasks)
+        # Between two questions to the source, which does not answer before it has to.
+        spark.conf.set("spark.sql.streaming.pollingDelay", "1")
         self._source = source = PushedRows(spark, ledger.number)
         options = self._options
         clients = tuple(sorted(options.clients.items()))
