@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -21,6 +22,15 @@ def memory_megabytes(pid: int) -> float:
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024 / 1e6
     raise RuntimeError(f"process {pid} has no PSS")
+
+
+def session_processes(leader: int) -> Iterator[int]:
+    """All processes of the session that a process leads."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with suppress(ProcessLookupError):
+                if os.getsid(int(name)) == leader:
+                    yield int(name)
 
 
 def drop_page_cache(directory: Path) -> None:

@@ -1,6 +1,6 @@
 """What an event costs in a SQL query, or in Kafka Streams: processor time of all processes.
 
-    python -m bench.query_cpu [filter|count|join]… [--engine barnabas|streams] [--records n]
+    python -m bench.query_cpu [filter|count|…]… [--engine barnabas|streams] [--records n]
                               [--rounds n] [--exactly-once] [--threads] [--setting key=value]…
 
 The jobs of `make bench ARGS="--only query"`, records from a topic to a topic. A round appends its
@@ -12,46 +12,34 @@ of the rounds counts; the first one, in which the JVM compiles, does not.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from bench.barnabas_server import BarnabasServer
-from bench.measure import TICKS_PER_SECOND
+from bench.measure import TICKS_PER_SECOND, session_processes
 from bench.queries.engines import Engine, SqlServer
-from bench.queries.jobs import make_sources
-from bench.queries.run import ENGINES
-from bench.queries.workloads import QuerySession, Reader
+from bench.queries.jobs import KINDS
+from bench.queries.run import ENGINES, engine_of
+from bench.queries.workloads import QuerySession, Reader, query_session
 from bench.settings import Settings
 from bench.wire import produce_first
 
-KINDS: Final = ("filter", "count", "join")
 _JAVA: Final = "java"
 _DIGITS: Final = "0123456789-#"
-
-
-def processes_of(leader: int) -> Iterator[int]:
-    """All processes of the session that this process leads."""
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with suppress(ProcessLookupError):
-                if os.getsid(int(name)) == leader:
-                    yield int(name)
 
 
 def ticks_by_part(broker: int, engine: int, *, threads: bool) -> Counter[str]:
     """Ticks that the broker and each kind of process of the engine have used so far."""
     found: Counter[str] = Counter()
-    for pid in processes_of(broker):
+    for pid in session_processes(broker):
         found["broker"] += _used(Path(f"/proc/{pid}"))[1]
-    for pid in processes_of(engine):
+    for pid in session_processes(engine):
         with suppress(FileNotFoundError, ProcessLookupError):
             name, ticks = _used(Path(f"/proc/{pid}"))
             part = "JVM" if name == _JAVA else "server" if pid == engine else "Python workers"
@@ -76,17 +64,17 @@ def microseconds_by_part(
     """The processor time of an event, by part: the median of the rounds."""
     job = session.job(engine, kind, is_exactly_once=arguments.exactly_once)
     timeout = session.settings.timeout_seconds
-    session.append(arguments.records)()
+    session.append(arguments.records, kind)()
     reader = Reader(session, job)
     found: dict[str, list[float]] = defaultdict(list)
     try:
         engine.run(job)
-        reader.await_covered(engine, session.records, timeout)
+        reader.await_covered(engine, session.total(kind), timeout)
         for _ in range(arguments.rounds):
-            write = session.append(arguments.records)
+            write = session.append(arguments.records, kind)
             before = ticks_by_part(broker, engine.pid, threads=arguments.threads)
             write()
-            reader.await_covered(engine, session.records, timeout)
+            reader.await_covered(engine, session.total(kind), timeout)
             after = ticks_by_part(broker, engine.pid, threads=arguments.threads)
             for part, ticks in after.items():
                 used = (ticks - before[part]) / TICKS_PER_SECOND
@@ -100,7 +88,7 @@ def microseconds_by_part(
 def main() -> None:
     """Print a table for each job."""
     parser = argparse.ArgumentParser(prog="python -m bench.query_cpu")
-    parser.add_argument("kinds", nargs="*", help="filter, count, join; without any all of them")
+    parser.add_argument("kinds", nargs="*", help=f"{', '.join(KINDS)}; without any all of them")
     parser.add_argument("--engine", choices=sorted(ENGINES), default="barnabas")
     parser.add_argument("--records", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -118,9 +106,10 @@ def main() -> None:
             broker.format()
             broker.start()
             produce_first(broker.port, "bench-first")
-            make_sources(broker.port)
-            session = QuerySession(broker.port, settings)
-            with ENGINES[arguments.engine](directory / "engine", session.bootstrap) as engine:
+            with (
+                query_session(broker.port, settings) as session,
+                engine_of(arguments.engine, directory / "engine", session) as engine,
+            ):
                 for kind in arguments.kinds or KINDS:
                     found = microseconds_by_part(kind, engine, session, broker.pid, arguments)
                     _print(kind, found)

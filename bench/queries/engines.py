@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 import httpx
+import pyspark
 
 from bench.ending import end_group
 from bench.kafka_jars import java, kafka_classpath
-from bench.measure import wait_until
-from bench.queries.jobs import SOURCE, TABLE, Job
+from bench.measure import cpu_seconds, memory_megabytes, session_processes, wait_until
+from bench.queries.jobs import AVRO, AVRO_SOURCE, OTHER, SCHEMA, SOURCE, TABLE, Job
 from bench.server import free_ports
 from bench.settings import ROOT
 
@@ -31,8 +32,16 @@ class Engine(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, directory: Path, bootstrap: str, cores: int | None = None) -> None:
-        """With `cores` it runs on the first so many cores."""
+    def __init__(
+        self,
+        directory: Path,
+        bootstrap: str,
+        registry_url: str,
+        schema_id: int,
+        cores: int | None = None,
+    ) -> None:
+        """With `cores` it runs on the first so many cores. `schema_id`: of the Avro records."""
+        self._registry_url, self._schema_id = registry_url, schema_id
         self.directory = directory
         self.bootstrap = bootstrap
         self._prefix = ["taskset", "-c", f"0-{cores - 1}"] if cores else []
@@ -66,6 +75,14 @@ class Engine(ABC):
         """The process that leads the session of all its processes."""
         assert self._process is not None, "no job runs"
         return self._process.pid
+
+    def cpu_seconds(self) -> float:
+        """The processor time of all its processes so far."""
+        return sum(map(cpu_seconds, session_processes(self.pid)))
+
+    def memory_megabytes(self) -> float:
+        """The memory of all its processes, what they share divided between them."""
+        return sum(map(memory_megabytes, session_processes(self.pid)))
 
     @property
     def _output(self) -> Path:
@@ -105,10 +122,14 @@ class KafkaStreams(Engine):
         }
         if job.is_exactly_once:
             settings["processing.guarantee"] = EXACTLY_ONCE
+        schema = [f"-Dschema={SCHEMA}", f"-Dschema.id={self._schema_id}"]
+        classpath = f"{self._classes()}:{_classpath()}"
+        source = AVRO_SOURCE if job.kind == AVRO else SOURCE
+        other = OTHER if job.kind == "streams" else TABLE
         self._start(
             [
-                *(java(), "-Xmx1g", "-cp", f"{self._classes()}:{kafka_classpath()}", "StreamsJob"),
-                *(job.kind, SOURCE, TABLE, job.sink),
+                *(java(), "-Xmx1g", *schema, "-cp", classpath, "StreamsJob"),
+                *(job.kind, source, other, job.sink),
                 *(f"{name}={value}" for name, value in settings.items()),
             ]
         )
@@ -121,11 +142,17 @@ class KafkaStreams(Engine):
         target = self.directory / "classes"
         if not target.exists():
             source = Path(__file__).with_name("StreamsJob.java")
-            command = ["javac", "-cp", kafka_classpath(), "-d", str(target), str(source)]
+            command = ["javac", "-cp", _classpath(), "-d", str(target), str(source)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise RuntimeError(f"javac failed:\n{done.stderr[-3000:]}")
         return target
+
+
+def _classpath() -> str:
+    """Kafka's libraries, and Avro, which comes with Spark."""
+    (avro,) = (Path(pyspark.__file__).parent / "jars").glob("avro-[0-9]*.jar")
+    return f"{kafka_classpath()}:{avro}"
 
 
 class SqlServer(Engine):
@@ -135,8 +162,15 @@ class SqlServer(Engine):
     settings: ClassVar[dict[str, str]] = {}
     """More settings of all servers."""
 
-    def __init__(self, directory: Path, bootstrap: str, cores: int | None = None) -> None:
-        super().__init__(directory, bootstrap, cores)
+    def __init__(
+        self,
+        directory: Path,
+        bootstrap: str,
+        registry_url: str,
+        schema_id: int,
+        cores: int | None = None,
+    ) -> None:
+        super().__init__(directory, bootstrap, registry_url, schema_id, cores)
         (port,) = free_ports(1)
         self.client = httpx.Client(
             base_url=f"http://127.0.0.1:{port}",
@@ -149,6 +183,7 @@ class SqlServer(Engine):
             "listeners": str(self.client.base_url).rstrip("/"),
             "ksql.service.id": f"bench_{port}_",
             "ksql.streams.state.dir": str(directory / "state"),
+            "ksql.schema.registry.url": registry_url,
             **self.settings,
         }
         self._start(

@@ -1,10 +1,12 @@
-"""The jobs: a filter, a windowed count, and a stream joined to a table; records and results."""
+"""The jobs of SQL queries and Kafka Streams applications; their records and results.
+
+Records have the time of a clock of their own, which goes on by a minute with each append: so the
+records of one append are in the windows of no other."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,11 +18,24 @@ KEYS: Final = 1_000
 WINDOW_SECONDS: Final = 10
 BATCH_RECORDS: Final = 1_000
 SOURCE, TABLE = "query-source", "query-table"
+OTHER: Final = "query-other"
+"""A stream that has each key once in each append."""
+AVRO_SOURCE: Final = "query-avro"
+AVRO: Final = "avro"
+KINDS: Final = ("filter", "count", "join", "streams", "sessions", AVRO)
+SCHEMA: Final = (
+    '{"type":"record","name":"KsqlDataSourceSchema","namespace":"io.confluent.ksql.avro_schemas",'
+    '"fields":[{"name":"V","type":["null","int"],"default":null}]}'
+)
+"""Of the values of `AVRO_SOURCE`."""
 
 _DECLARED = f"""
 CREATE STREAM source (k STRING KEY, v INT) WITH (kafka_topic='{SOURCE}', value_format='JSON');
+CREATE STREAM other (k STRING KEY, v INT) WITH (kafka_topic='{OTHER}', value_format='JSON');
 CREATE TABLE names (k STRING PRIMARY KEY, name STRING)
   WITH (kafka_topic='{TABLE}', value_format='JSON');
+CREATE STREAM readings (k STRING KEY, v INT)
+  WITH (kafka_topic='{AVRO_SOURCE}', value_format='AVRO');
 """
 _RESULTS = {
     "filter": "CREATE STREAM {name} WITH (kafka_topic='{sink}') AS "
@@ -30,12 +45,19 @@ _RESULTS = {
     "GROUP BY k;",
     "join": "CREATE STREAM {name} WITH (kafka_topic='{sink}') AS "
     "SELECT s.k AS k, s.v AS v, t.name AS name FROM source s JOIN names t ON s.k = t.k;",
+    "streams": "CREATE STREAM {name} WITH (kafka_topic='{sink}') AS "
+    f"SELECT s.k AS k, s.v AS v, o.v AS w FROM source s JOIN other o WITHIN {WINDOW_SECONDS} "
+    "SECONDS GRACE PERIOD 24 HOURS ON s.k = o.k;",
+    "sessions": "CREATE TABLE {name} WITH (kafka_topic='{sink}') AS "
+    f"SELECT k, COUNT(*) AS n FROM source WINDOW SESSION ({WINDOW_SECONDS} SECONDS) GROUP BY k;",
+    AVRO: "CREATE STREAM {name} WITH (kafka_topic='{sink}') AS "
+    "SELECT * FROM readings WHERE v % 2 = 0;",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`kind` is filter, count or join; `sink` the topic of its results."""
+    """`kind` is one of `KINDS`; `sink` the topic of its results."""
 
     kind: str
     sink: str
@@ -61,9 +83,9 @@ class Results:
 
     def take(self, key: bytes, value: bytes) -> int:
         """Note a result; how many records it newly covers."""
-        if self._kind == "filter":
+        if self._kind in ("filter", AVRO):
             newly = 2
-        elif self._kind == "join":
+        elif self._kind in ("join", "streams"):
             newly = 1
         else:
             count = int(json.loads(value)["N"])
@@ -74,9 +96,9 @@ class Results:
 
 
 def make_sources(port: int) -> None:
-    """Make the topics of the stream and the table, and give the table its rows."""
-    make_topic(port, SOURCE, PARTITIONS)
-    make_topic(port, TABLE, PARTITIONS)
+    """Make the topics of the streams and the table, and give the table its rows."""
+    for topic in (SOURCE, OTHER, TABLE, AVRO_SOURCE):
+        make_topic(port, topic, PARTITIONS)
     with WireClient(port) as client:
         for partition in range(PARTITIONS):
             rows = [
@@ -86,12 +108,14 @@ def make_sources(port: int) -> None:
             client.produce_batch(TABLE, partition, bytes(encode_batch(rows)))
 
 
-def batches(first: int, records: int) -> Iterator[tuple[int, bytes]]:
+def batches(
+    first: int, records: int, at_ms: int, value: Callable[[int], bytes]
+) -> Iterator[tuple[int, bytes]]:
     """The partition and the bytes of batches with the records from number `first` on.
 
-    Each key stays in one partition; values alternate between even and odd.
+    Each key stays in one partition; values alternate between even and odd. `value` gives a record's
+    by its number.
     """
-    now_ms = time.time_ns() // 1_000_000
     for start in range(first, first + records, BATCH_RECORDS):
         partition = start // BATCH_RECORDS % PARTITIONS
         yield (
@@ -99,14 +123,22 @@ def batches(first: int, records: int) -> Iterator[tuple[int, bytes]]:
             bytes(
                 encode_batch(
                     [
-                        Record(
-                            timestamp=now_ms, key=key_of(number, partition), value=value_of(number)
-                        )
+                        Record(timestamp=at_ms, key=key_of(number, partition), value=value(number))
                         for number in range(start, start + BATCH_RECORDS)
                     ]
                 )
             ),
         )
+
+
+def once_each(at_ms: int) -> Iterator[tuple[int, bytes]]:
+    """The same of `OTHER`'s records: each key once."""
+    for partition in range(PARTITIONS):
+        records = [
+            Record(timestamp=at_ms, key=b"k%d" % number, value=value_of(number))
+            for number in range(partition, KEYS, PARTITIONS)
+        ]
+        yield partition, bytes(encode_batch(records))
 
 
 def key_of(number: int, partition: int) -> bytes:
@@ -115,3 +147,14 @@ def key_of(number: int, partition: int) -> bytes:
 
 def value_of(number: int) -> bytes:
     return b'{"V":%d}' % number
+
+
+def avro_value_of(number: int, schema_id: int) -> bytes:
+    """`value_of` in Confluent's format: zero, the schema's id, the union's branch, the number."""
+    left = number << 1
+    digits = bytearray()
+    while left > 0x7F:
+        digits.append(left & 0x7F | 0x80)
+        left >>= 7
+    digits.append(left)
+    return b"\x00" + schema_id.to_bytes(4, "big") + b"\x02" + bytes(digits)

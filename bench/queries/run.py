@@ -10,19 +10,25 @@ from typing import Final
 
 from bench.barnabas_server import BarnabasServer
 from bench.queries.engines import Engine, KafkaStreams, SqlServer
-from bench.queries.jobs import make_sources
-from bench.queries.workloads import QuerySession, latency, pull, rate
+from bench.queries.jobs import KINDS
+from bench.queries.workloads import (
+    QuerySession,
+    highest_rate,
+    latency,
+    pull,
+    query_session,
+    rate,
+)
 from bench.settings import Settings
 from bench.wire import produce_first
 
 ENGINES: Final[dict[str, type[Engine]]] = {"streams": KafkaStreams, "barnabas": SqlServer}
 QUERY_NAMES: Final = (
-    "query-filter",
-    "query-count",
-    "query-join",
+    *(f"query-{kind}" for kind in KINDS),
     "query-exactly-once",
     "query-one-core",
     "query-latency",
+    "query-highest-rate",
     "query-pull",
 )
 Noting = Callable[[str], AbstractContextManager[None]]
@@ -46,9 +52,8 @@ def query_round(
             broker.format()
             broker.start()
             produce_first(broker.port, "bench-first")
-            make_sources(broker.port)
-            session = QuerySession(broker.port, settings)
-            _measure(name, session, only, noting, partial(note, name))
+            with query_session(broker.port, settings) as session:
+                _measure(name, session, only, noting, partial(note, name))
 
 
 def _measure(
@@ -59,27 +64,36 @@ def _measure(
     note: Callable[[dict[str, float]], None],
 ) -> None:
     directory = session.settings.directory / f"queries-{name}"
-    with _engine(name, directory, session) as engine:
-        for kind in ("filter", "count", "join"):
+    with engine_of(name, directory, session) as engine:
+        for kind in KINDS:
             if f"query-{kind}" in only:
                 with noting(f"{kind} on {name}"):
-                    events_s, first_s = rate(session, engine, kind)
-                    note({f"query_{kind}_s": events_s, f"query_{kind}_first_s": first_s})
+                    found = rate(session, engine, kind)
+                    note({f"query_{kind}_s": found.events_s})
+                    note({f"query_{kind}_first_s": found.first_s})
+                    note({f"query_{kind}_cpu_us": found.cpu_us})
+                    note({f"query_{kind}_memory_mb": found.memory_mb})
         if "query-exactly-once" in only:
             with noting(f"exactly once on {name}"):
-                events_s, _ = rate(session, engine, "count", is_exactly_once=True)
-                note({"query_exactly_once_s": events_s})
+                found = rate(session, engine, "count", is_exactly_once=True)
+                note({"query_exactly_once_s": found.events_s})
         if "query-latency" in only:
             with noting(f"latency on {name}"):
                 note(latency(session, engine))
+        if "query-highest-rate" in only:
+            with noting(f"the highest rate of {name}"):
+                note(highest_rate(session, engine))
         if "query-pull" in only and isinstance(engine, SqlServer):
             with noting(f"pull queries on {name}"):
                 note(pull(session, engine))
     if "query-one-core" in only:
-        with noting(f"one core for {name}"), _engine(name, directory, session, 1) as engine:
-            events_s, _ = rate(session, engine, "count")
-            note({"query_one_core_s": events_s})
+        with noting(f"one core for {name}"), engine_of(name, directory, session, 1) as engine:
+            note({"query_one_core_s": rate(session, engine, "count").events_s})
 
 
-def _engine(name: str, directory: Path, session: QuerySession, cores: int | None = None) -> Engine:
-    return ENGINES[name](directory, session.bootstrap, cores)
+def engine_of(
+    name: str, directory: Path, session: QuerySession, cores: int | None = None
+) -> Engine:
+    """An engine that can reach a session's cluster and registry."""
+    access = session.bootstrap, session.registry_url, session.schema_id
+    return ENGINES[name](directory, *access, cores)
