@@ -138,7 +138,7 @@ class KafkaStreams(Engine):
         self._stop()
 
     def _classes(self) -> Path:
-        """Where the compiled job is. Raises RuntimeError if it does not compile."""
+        """The directory of the compiled job. Raises RuntimeError if it does not compile."""
         target = self.directory / "classes"
         if not target.exists():
             source = Path(__file__).with_name("StreamsJob.java")

@@ -40,7 +40,7 @@ from bench.wire import WireClient, make_topic
 Figures = dict[str, float]
 MS_PER_SECOND: Final = 1_000
 _BACK_MS: Final = 45 * 60 * 1_000
-"""The records' clock begins so long ago: brokers refuse what is an hour ahead of theirs."""
+"""The records' clock begins so long ago: brokers refuse timestamps an hour ahead of now."""
 _APPEND_MS: Final = 60 * 1_000
 RATES: Final = tuple(int(5_000 * 1.25**step) for step in range(20))
 """Of the search for the highest one: from 5,000 to 347,000 records per second."""
@@ -72,7 +72,7 @@ class QuerySession:
         return Job(kind, sink, is_exactly_once)
 
     def total(self, kind: str) -> int:
-        """How many records a job of this kind has to read."""
+        """The number of records that a job of this kind reads."""
         return self.avro_records if kind == AVRO else self.records
 
     def append(self, records: int, kind: str = "count") -> Callable[[], None]:
@@ -178,7 +178,7 @@ def rate(
     *,
     is_exactly_once: bool = False,
 ) -> Rate:
-    """How fast records are processed, and at which cost.
+    """Measure how fast records are processed, and at which cost.
 
     The job starts on a stream that has records already; when it has caught up, and has done a
     warm-up of a tenth, the records that count are appended at once.

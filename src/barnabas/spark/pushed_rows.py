@@ -7,8 +7,8 @@
 The caller numbers micro-batches and plans them; Spark's checkpoint has only the numbers. After a
 restart Spark repeats a micro-batch that was planned and not committed, with no rows: the caller
 plans them again. Rows wait in the JVM until Spark has committed them. Spark asks for new ones all
-the time; where there are none the answer waits for some, a second at most. Compiled by Janino,
-which Spark brings along; tasks get classes of Spark's own.
+the time; the answer waits until rows have come, at most a second. Compiled by Janino, which Spark
+brings along; tasks get classes of Spark's own.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class SharedCommits:
             return Ledger.open(self._checkpoint, committed, planned, tasks)
         committer = self._take_over(ledger_id)
         decided = committer.decided_batch
-        # What is older is in the state, and brokers forget old transactions.
+        # The state has the results before, and brokers forget old transactions.
         lost = committer.settle() if decided > committed else ()
         ledger = Ledger.open(
             self._checkpoint,
@@ -78,7 +78,7 @@ class SharedCommits:
             committer.close()
 
     def of_workers(self, ledger: Ledger) -> SharedResults:
-        """How workers write."""
+        """The names with which workers write."""
         options = self._options
         return SharedResults(self._sink(ledger.id), options.service_id, options.marks_results)
 

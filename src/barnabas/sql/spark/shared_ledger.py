@@ -58,7 +58,7 @@ class Share:
 
     @property
     def unreached(self) -> Offsets:
-        """What is left of `redo`."""
+        """The part of `redo` that is still to be read."""
         return {
             topic: left
             for topic, ends in self.redo.items()
