@@ -14,6 +14,7 @@ from barnabas.node.raft.core.messages import LogPosition, Standing
 from barnabas.node.raft.snapshot_files import SnapshotId
 from barnabas.node.raft.voters import ReplicaKey, Voter, VoterEndpoint
 from barnabas.node.raft.wire_requests import only_topic
+from barnabas.protocol.apis import API_OF
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import fetch, quorum, voters
 from barnabas.protocol.schema import Message
@@ -154,27 +155,12 @@ def _endpoints(entries: Sequence[Any]) -> tuple[VoterEndpoint, ...]:
     return tuple(VoterEndpoint(entry.name, entry.host, entry.port) for entry in entries)
 
 
-def _error(request: Any, error: ErrorCode, text: str | None = None) -> Message:
-    """A response that is an error as a whole."""
-    match request:
-        case quorum.VoteRequest():
-            return quorum.VoteResponse(error_code=error)
-        case quorum.BeginQuorumEpochRequest():
-            return quorum.BeginQuorumEpochResponse(error_code=error)
-        case quorum.EndQuorumEpochRequest():
-            return quorum.EndQuorumEpochResponse(error_code=error)
-        case fetch.FetchRequest():
-            return fetch.FetchResponse(error_code=error)
-        case quorum.FetchSnapshotRequest():
-            return quorum.FetchSnapshotResponse(error_code=error)
-        case voters.UpdateRaftVoterRequest():
-            return voters.UpdateRaftVoterResponse(error_code=error)
-        case voters.AddRaftVoterRequest():
-            return voters.AddRaftVoterResponse(error_code=error, error_message=text)
-        case voters.RemoveRaftVoterRequest():
-            return voters.RemoveRaftVoterResponse(error_code=error, error_message=text)
-        case _:
-            raise AssertionError(f"{type(request).__name__} is not a request of the quorum")
+def _error(request: Message, error: ErrorCode, text: str | None = None) -> Message:
+    """A response that is an error as a whole, with `text` if its API has one."""
+    response: Message = API_OF[type(request)].response(error_code=error)
+    if hasattr(response, "error_message"):
+        response.error_message = text
+    return response
 
 
 # -- what this node answers
