@@ -8,9 +8,9 @@ from typing import cast
 
 from barnabas.protocol.messages.quotas import (
     AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntityData,
     AlterClientQuotasRequestEntryData,
     AlterClientQuotasResponse,
+    EntityData,
     OpData,
 )
 from bench.settings import MEGABYTE, ROOT
@@ -55,7 +55,7 @@ def noisy_tenant(session: Session) -> dict[str, float]:
 def limit(port: int, client_id: str, **values: float) -> None:
     """Set quotas of a client id. Raises RuntimeError if they are refused."""
     entry = AlterClientQuotasRequestEntryData(
-        entity=[AlterClientQuotasRequestEntityData(entity_type="client-id", entity_name=client_id)],
+        entity=[EntityData(entity_type="client-id", entity_name=client_id)],
         ops=[OpData(key=key, value=value) for key, value in values.items()],
     )
     with WireClient(port) as client:

@@ -32,9 +32,9 @@ from suffering import TELEMETRY
 
 from barnabas.protocol.messages.quotas import (
     AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntityData,
     AlterClientQuotasRequestEntryData,
     AlterClientQuotasResponse,
+    EntityData,
     OpData,
 )
 from barnabas.protocol.well_known import INTERNAL_TOPICS
@@ -127,9 +127,7 @@ class SecuredNode:
         asked = AlterClientQuotasRequest(
             entries=[
                 AlterClientQuotasRequestEntryData(
-                    entity=[
-                        AlterClientQuotasRequestEntityData(entity_type="user", entity_name=user)
-                    ],
+                    entity=[EntityData(entity_type="user", entity_name=user)],
                     ops=[OpData(key=key, value=1.0) for key in LIMITS],
                 )
             ]

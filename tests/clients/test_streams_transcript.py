@@ -50,7 +50,7 @@ SETTINGS = {
     "group.streams.assignment.interval.ms": "0",
     "group.streams.max.size": "2",
 }
-TASK = streams_groups.StreamsGroupHeartbeatRequestTaskIds
+TASK = streams_groups.TaskIds
 NO_TASKS: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
 RETRIABLE = (14, 15, 16)
 Transcript = list[tuple[str, Any]]
@@ -306,7 +306,7 @@ def before(script: Script) -> None:
     script.beat("nothing new")
     script.describe("stable")
     refusals(script)
-    endpoint = streams_groups.StreamsGroupHeartbeatRequestEndpoint(host="h", port=80)
+    endpoint = streams_groups.Endpoint(host="h", port=80)
     script.join("second", "n", user_endpoint=endpoint, rack_id="r")
     script.join("third", "o")
     first = script.beat("must give up", endpoint_information_epoch=-1)

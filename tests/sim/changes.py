@@ -22,8 +22,8 @@ from barnabas.protocol.messages.partitions import (
     ReassignableTopic,
 )
 from barnabas.protocol.messages.voters import (
-    AddRaftVoterListener,
     AddRaftVoterRequest,
+    Listener,
     RemoveRaftVoterRequest,
 )
 from sim.clients import REQUEST_TIMEOUT_MS
@@ -129,7 +129,7 @@ def _bring_back(nemesis: "Nemesis", victim: Machine, after: "asyncio.Task[bool]"
         timeout_ms=REQUEST_TIMEOUT_MS,
         voter_id=voter_id,
         voter_directory_id=directory_id,
-        listeners=[AddRaftVoterListener(name="CONTROLLER", host=victim.name, port=CONTROLLER_PORT)],
+        listeners=[Listener(name="CONTROLLER", host=victim.name, port=CONTROLLER_PORT)],
     )
 
     def is_back(response: Any) -> bool:

@@ -4,8 +4,8 @@ from barnabas.base.ids import TopicPartition, Uuid, uuid_to_text
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatRequestTopicPartitions,
     ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatTopicPartitions,
 )
 from sim.clients import Client
 from sim.members import HEARTBEAT_S, GroupPlan, Member, Work
@@ -72,12 +72,12 @@ class ConsumerMember(Member):
 
     def _by_id(
         self, partitions: list[TopicPartition]
-    ) -> list[ConsumerGroupHeartbeatRequestTopicPartitions]:
+    ) -> list[ConsumerGroupHeartbeatTopicPartitions]:
         topics: dict[Uuid, list[int]] = {}
         for topic, index in partitions:
             topics.setdefault(self.client.topic_ids[topic], []).append(index)
         return [
-            ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=topic_id, partitions=indexes)
+            ConsumerGroupHeartbeatTopicPartitions(topic_id=topic_id, partitions=indexes)
             for topic_id, indexes in topics.items()
         ]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.quotas import (
     AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntityData,
     AlterClientQuotasRequestEntryData,
+    EntityData,
     OpData,
 )
 from sim.clients import Client
@@ -22,7 +22,7 @@ class QuotaSimulation(Simulation):
         if not await super()._create_topics():
             return False
         entry = AlterClientQuotasRequestEntryData(
-            entity=[AlterClientQuotasRequestEntityData(entity_type="user", entity_name=None)],
+            entity=[EntityData(entity_type="user", entity_name=None)],
             ops=[OpData(key=key, value=value) for key, value in LIMITS.items()],
         )
         client = self._client("administrator")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.quotas import (
     AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntityData,
     AlterClientQuotasRequestEntryData,
     AlterClientQuotasResponse,
+    EntityData,
     OpData,
 )
 from support.raw_client import RawClient
@@ -16,10 +16,7 @@ from support.raw_client import RawClient
 def alter(client: RawClient, entity: dict[str, str | None], **values: float | None) -> None:
     """Set the limits of an entity; None removes one."""
     entry = AlterClientQuotasRequestEntryData(
-        entity=[
-            AlterClientQuotasRequestEntityData(entity_type=kind, entity_name=name)
-            for kind, name in entity.items()
-        ],
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
         ops=[
             OpData(key=key, value=value or 0.0, remove=value is None)
             for key, value in values.items()

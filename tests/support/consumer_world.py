@@ -29,8 +29,8 @@ from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatRequestTopicPartitions,
     ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatTopicPartitions,
 )
 from barnabas.protocol.messages.groups import ConsumerProtocolSubscription
 from support.group_world import Call, GroupWorld
@@ -218,14 +218,12 @@ class ModernMember:
         """Commit an offset of a partition."""
         return self.world.commit_error({partition: 1}, self.member_id, self.epoch)
 
-    def _owned_message(self) -> list[ConsumerGroupHeartbeatRequestTopicPartitions]:
+    def _owned_message(self) -> list[ConsumerGroupHeartbeatTopicPartitions]:
         by_topic: dict[str, list[int]] = {}
         for name, number in sorted(self.owned):
             by_topic.setdefault(name, []).append(number)
         return [
-            ConsumerGroupHeartbeatRequestTopicPartitions(
-                topic_id=topic_id(name), partitions=numbers
-            )
+            ConsumerGroupHeartbeatTopicPartitions(topic_id=topic_id(name), partitions=numbers)
             for name, numbers in by_topic.items()
         ]
 

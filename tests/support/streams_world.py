@@ -18,10 +18,10 @@ from barnabas.protocol.messages.streams_groups import (
     CopartitionGroup,
     DescribedGroup,
     StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatRequestTaskIds,
     StreamsGroupHeartbeatResponse,
     StreamsGroupHeartbeatSubtopology,
     StreamsGroupHeartbeatTopology,
+    TaskIds,
     TopicInfo,
 )
 from support.consumer_world import UNKNOWN, ConsumerWorld
@@ -211,8 +211,8 @@ class StreamThread:
         return self.world.commit_error({(topic, task.partition): 1}, self.member_id, self.epoch)
 
 
-def _message(tasks: frozenset[TaskId]) -> list[StreamsGroupHeartbeatRequestTaskIds]:
+def _message(tasks: frozenset[TaskId]) -> list[TaskIds]:
     return [
-        StreamsGroupHeartbeatRequestTaskIds(subtopology_id=subtopology_id, partitions=numbers)
+        TaskIds(subtopology_id=subtopology_id, partitions=numbers)
         for subtopology_id, numbers in by_subtopology(tasks)
     ]

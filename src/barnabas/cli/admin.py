@@ -42,8 +42,8 @@ from barnabas.protocol.messages.connections import ApiVersionsRequest
 from barnabas.protocol.messages.nodes import UnregisterBrokerRequest
 from barnabas.protocol.messages.partitions import ListPartitionReassignmentsRequest
 from barnabas.protocol.messages.voters import (
-    AddRaftVoterListener,
     AddRaftVoterRequest,
+    Listener,
     RemoveRaftVoterRequest,
 )
 from barnabas.protocol.schema import Message
@@ -436,9 +436,7 @@ def add_voter(
         timeout_ms=int(admin.timeout_s * 1000),
         voter_id=voter_id,
         voter_directory_id=directory_id,
-        listeners=[
-            AddRaftVoterListener(name=name, host=host, port=port) for name, host, port in endpoints
-        ],
+        listeners=[Listener(name=name, host=host, port=port) for name, host, port in endpoints],
     )
     admin.decide(request, f"voter {voter_id}")
 

@@ -13,10 +13,10 @@ from barnabas.kafka.wire_admin import RefusedError, WireAdmin
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.quotas import (
     AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntityData,
     AlterClientQuotasRequestEntryData,
     ComponentData,
     DescribeClientQuotasRequest,
+    EntityData,
     OpData,
 )
 
@@ -73,8 +73,7 @@ def change_quota(
         entries=[
             AlterClientQuotasRequestEntryData(
                 entity=[
-                    AlterClientQuotasRequestEntityData(entity_type=kind, entity_name=name)
-                    for kind, name in entity.items()
+                    EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()
                 ],
                 ops=[
                     *(OpData(key=key, value=value) for key, value in values.items()),

@@ -134,7 +134,7 @@ def _add_voter(world: World) -> Message:
         timeout_ms=1000,
         voter_id=ABSENT_BROKER,
         voter_directory_id=Uuid(bytes(15) + b"\x01"),
-        listeners=[voters.AddRaftVoterListener(name="CONTROLLER", host="127.0.0.1", port=9)],
+        listeners=[voters.Listener(name="CONTROLLER", host="127.0.0.1", port=9)],
     )
 
 

@@ -92,7 +92,7 @@ def _describe_scram(world: World) -> Message:
 
 
 def _limit(world: World) -> Message:
-    named = quotas.AlterClientQuotasRequestEntityData(entity_type="user", entity_name=_user(world))
+    named = quotas.EntityData(entity_type="user", entity_name=_user(world))
     limited = quotas.AlterClientQuotasRequestEntryData(
         entity=[named],
         ops=[quotas.OpData(key="producer_byte_rate", value=1e6)],

@@ -19,6 +19,7 @@ from barnabas.node.metadata.image import (
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.features import METADATA_VERSION, MetadataVersion
 from barnabas.protocol.messages import metadata_records as messages
+from barnabas.protocol.messages.quotas import EntityData
 
 
 def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
@@ -164,8 +165,7 @@ def _other_records(image: MetadataImage) -> Iterator[MetadataRecord]:
             yield MetadataRecord(
                 messages.ClientQuotaRecord(
                     entity=[
-                        messages.EntityData(entity_type=kind, entity_name=name)
-                        for kind, name in entity
+                        EntityData(entity_type=kind, entity_name=name) for kind, name in entity
                     ],
                     key=key,
                     value=quota,

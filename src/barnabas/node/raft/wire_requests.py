@@ -94,7 +94,7 @@ def encode_request(request: core.Request, cluster_id: str, timeout_ms: int) -> M
                         partitions=[
                             quorum.FetchSnapshotRequestPartitionSnapshot(
                                 current_leader_epoch=epoch,
-                                snapshot_id=quorum.FetchSnapshotRequestSnapshotId(
+                                snapshot_id=quorum.SnapshotId(
                                     end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch
                                 ),
                                 position=position,
@@ -140,7 +140,7 @@ def _encode_membership(request: core.Request, cluster_id: str, timeout_ms: int) 
                 current_leader_epoch=epoch,
                 voter_id=voter.key.id,
                 voter_directory_id=voter.key.directory_id,
-                listeners=_named(voters.UpdateRaftVoterListener, voter.endpoints),
+                listeners=_named(voters.Listener, voter.endpoints),
                 k_raft_version_feature=voters.KRaftVersionFeature(
                     min_supported_version=voter.kraft_version_min,
                     max_supported_version=voter.kraft_version_max,
@@ -152,7 +152,7 @@ def _encode_membership(request: core.Request, cluster_id: str, timeout_ms: int) 
                 timeout_ms=timeout_ms,
                 voter_id=voter.key.id,
                 voter_directory_id=voter.key.directory_id,
-                listeners=_named(voters.AddRaftVoterListener, voter.endpoints),
+                listeners=_named(voters.Listener, voter.endpoints),
                 ack_when_committed=ack_when_committed,
             )
         case core.RemoveVoter(key):

@@ -270,7 +270,7 @@ def _encode_fetch_snapshot_reply(reply: core.FetchSnapshotReply, version: int) -
                 partitions=[
                     quorum.FetchSnapshotResponsePartitionSnapshot(
                         error_code=reply.error,
-                        snapshot_id=quorum.FetchSnapshotResponseSnapshotId(
+                        snapshot_id=quorum.SnapshotId(
                             end_offset=-1 if snapshot_id is None else snapshot_id.end_offset,
                             epoch=-1 if snapshot_id is None else snapshot_id.epoch,
                         ),

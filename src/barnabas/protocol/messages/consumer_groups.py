@@ -8,7 +8,7 @@ from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct
-class ConsumerGroupHeartbeatRequestTopicPartitions(Struct):
+class ConsumerGroupHeartbeatTopicPartitions(Struct):
     topic_id: Uuid = uuid("0+")
     partitions: list[int] = array_of(int32, "0+")
 
@@ -24,21 +24,15 @@ class ConsumerGroupHeartbeatRequest(Message):
     subscribed_topic_names: list[str] | None = array_of(string, "0+", nullable="0+", default=None)
     subscribed_topic_regex: str | None = string("1+", nullable="1+", default=None)
     server_assignor: str | None = string("0+", nullable="0+", default=None)
-    topic_partitions: list[ConsumerGroupHeartbeatRequestTopicPartitions] | None = array_of(
-        ConsumerGroupHeartbeatRequestTopicPartitions, "0+", nullable="0+", default=None
+    topic_partitions: list[ConsumerGroupHeartbeatTopicPartitions] | None = array_of(
+        ConsumerGroupHeartbeatTopicPartitions, "0+", nullable="0+", default=None
     )
 
 
 @struct
-class ConsumerGroupHeartbeatResponseTopicPartitions(Struct):
-    topic_id: Uuid = uuid("0+")
-    partitions: list[int] = array_of(int32, "0+")
-
-
-@struct
 class ConsumerGroupHeartbeatAssignment(Struct):
-    topic_partitions: list[ConsumerGroupHeartbeatResponseTopicPartitions] = array_of(
-        ConsumerGroupHeartbeatResponseTopicPartitions, "0+"
+    topic_partitions: list[ConsumerGroupHeartbeatTopicPartitions] = array_of(
+        ConsumerGroupHeartbeatTopicPartitions, "0+"
     )
 
 

@@ -103,7 +103,7 @@ class TopicRequest(Struct):
 
 
 @struct
-class DescribeTopicPartitionsRequestCursor(Struct):
+class Cursor(Struct):
     topic_name: str = string("0+")
     partition_index: int = int32("0+")
 
@@ -112,9 +112,7 @@ class DescribeTopicPartitionsRequestCursor(Struct):
 class DescribeTopicPartitionsRequest(Message):
     topics: list[TopicRequest] = array_of(TopicRequest, "0+")
     response_partition_limit: int = int32("0+", default=2000)
-    cursor: DescribeTopicPartitionsRequestCursor | None = nested(
-        DescribeTopicPartitionsRequestCursor, "0+", nullable="0+", default=None
-    )
+    cursor: Cursor | None = nested(Cursor, "0+", nullable="0+", default=None)
 
 
 @struct
@@ -142,18 +140,10 @@ class DescribeTopicPartitionsResponseTopic(Struct):
     topic_authorized_operations: int = int32("0+", default=-(2**31))
 
 
-@struct
-class DescribeTopicPartitionsResponseCursor(Struct):
-    topic_name: str = string("0+")
-    partition_index: int = int32("0+")
-
-
 @message(versions="0", flexible="0+", api_key=75)
 class DescribeTopicPartitionsResponse(Message):
     throttle_time_ms: int = int32("0+", ignorable=True)
     topics: list[DescribeTopicPartitionsResponseTopic] = array_of(
         DescribeTopicPartitionsResponseTopic, "0+"
     )
-    next_cursor: DescribeTopicPartitionsResponseCursor | None = nested(
-        DescribeTopicPartitionsResponseCursor, "0+", nullable="0+", default=None
-    )
+    next_cursor: Cursor | None = nested(Cursor, "0+", nullable="0+", default=None)

@@ -14,6 +14,7 @@ from barnabas.protocol.fields import (
     uint16,
     uuid,
 )
+from barnabas.protocol.messages.quotas import EntityData
 from barnabas.protocol.schema import Message, Struct, message, struct
 
 
@@ -54,12 +55,6 @@ class BrokerRegistrationChangeRecord(Message):
 @message(versions="0", flexible="0+", api_key=28)
 class ClearElrRecord(Message):
     topic_name: str = string("0+")
-
-
-@struct
-class EntityData(Struct):
-    entity_type: str = string("0+")
-    entity_name: str | None = string("0+", nullable="0+")
 
 
 @message(versions="0", flexible="0+", api_key=14)

@@ -198,7 +198,7 @@ class EndQuorumEpochResponse(Message):
 
 
 @struct
-class FetchSnapshotRequestSnapshotId(Struct):
+class SnapshotId(Struct):
     end_offset: int = int64("0+")
     epoch: int = int32("0+")
 
@@ -207,7 +207,7 @@ class FetchSnapshotRequestSnapshotId(Struct):
 class FetchSnapshotRequestPartitionSnapshot(Struct):
     partition: int = int32("0+")
     current_leader_epoch: int = int32("0+")
-    snapshot_id: FetchSnapshotRequestSnapshotId = nested(FetchSnapshotRequestSnapshotId, "0+")
+    snapshot_id: SnapshotId = nested(SnapshotId, "0+")
     position: int = int64("0+")
     replica_directory_id: Uuid = uuid("1+", tagged="1+", tag=0, ignorable=True)
 
@@ -231,12 +231,6 @@ class FetchSnapshotRequest(Message):
 
 
 @struct
-class FetchSnapshotResponseSnapshotId(Struct):
-    end_offset: int = int64("0+")
-    epoch: int = int32("0+")
-
-
-@struct
 class LeaderIdAndEpoch(Struct):
     leader_id: int = int32("0+")
     leader_epoch: int = int32("0+")
@@ -246,7 +240,7 @@ class LeaderIdAndEpoch(Struct):
 class FetchSnapshotResponsePartitionSnapshot(Struct):
     index: int = int32("0+")
     error_code: int = int16("0+")
-    snapshot_id: FetchSnapshotResponseSnapshotId = nested(FetchSnapshotResponseSnapshotId, "0+")
+    snapshot_id: SnapshotId = nested(SnapshotId, "0+")
     current_leader: LeaderIdAndEpoch = nested(LeaderIdAndEpoch, "0+", tagged="0+", tag=0)
     size: int = int64("0+")
     position: int = int64("0+")

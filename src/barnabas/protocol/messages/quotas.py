@@ -49,12 +49,6 @@ class DescribeClientQuotasResponse(Message):
 
 
 @struct
-class AlterClientQuotasRequestEntityData(Struct):
-    entity_type: str = string("0+")
-    entity_name: str | None = string("0+", nullable="0+")
-
-
-@struct
 class OpData(Struct):
     key: str = string("0+")
     value: float = float64("0+")
@@ -63,9 +57,7 @@ class OpData(Struct):
 
 @struct
 class AlterClientQuotasRequestEntryData(Struct):
-    entity: list[AlterClientQuotasRequestEntityData] = array_of(
-        AlterClientQuotasRequestEntityData, "0+"
-    )
+    entity: list[EntityData] = array_of(EntityData, "0+")
     ops: list[OpData] = array_of(OpData, "0+")
 
 
@@ -78,18 +70,10 @@ class AlterClientQuotasRequest(Message):
 
 
 @struct
-class AlterClientQuotasResponseEntityData(Struct):
-    entity_type: str = string("0+")
-    entity_name: str | None = string("0+", nullable="0+")
-
-
-@struct
 class AlterClientQuotasResponseEntryData(Struct):
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+")
-    entity: list[AlterClientQuotasResponseEntityData] = array_of(
-        AlterClientQuotasResponseEntityData, "0+"
-    )
+    entity: list[EntityData] = array_of(EntityData, "0+")
 
 
 @message(versions="0-1", flexible="1+", api_key=49)

@@ -29,7 +29,7 @@ class InitializeShareGroupStateRequest(Message):
 
 
 @struct
-class InitializeShareGroupStatePartitionResult(Struct):
+class PartitionResult(Struct):
     partition: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+", default=None)
@@ -38,9 +38,7 @@ class InitializeShareGroupStatePartitionResult(Struct):
 @struct
 class InitializeStateResult(Struct):
     topic_id: Uuid = uuid("0+")
-    partitions: list[InitializeShareGroupStatePartitionResult] = array_of(
-        InitializeShareGroupStatePartitionResult, "0+"
-    )
+    partitions: list[PartitionResult] = array_of(PartitionResult, "0+")
 
 
 @message(versions="0", flexible="0+", api_key=83)
@@ -130,18 +128,9 @@ class WriteShareGroupStateRequest(Message):
 
 
 @struct
-class WriteShareGroupStatePartitionResult(Struct):
-    partition: int = int32("0+")
-    error_code: int = int16("0+")
-    error_message: str | None = string("0+", nullable="0+", default=None)
-
-
-@struct
 class WriteStateResult(Struct):
     topic_id: Uuid = uuid("0+")
-    partitions: list[WriteShareGroupStatePartitionResult] = array_of(
-        WriteShareGroupStatePartitionResult, "0+"
-    )
+    partitions: list[PartitionResult] = array_of(PartitionResult, "0+")
 
 
 @message(versions="0-1", flexible="0+", api_key=85)
@@ -172,18 +161,9 @@ class DeleteShareGroupStateRequest(Message):
 
 
 @struct
-class DeleteShareGroupStatePartitionResult(Struct):
-    partition: int = int32("0+")
-    error_code: int = int16("0+")
-    error_message: str | None = string("0+", nullable="0+", default=None)
-
-
-@struct
 class DeleteStateResult(Struct):
     topic_id: Uuid = uuid("0+")
-    partitions: list[DeleteShareGroupStatePartitionResult] = array_of(
-        DeleteShareGroupStatePartitionResult, "0+"
-    )
+    partitions: list[PartitionResult] = array_of(PartitionResult, "0+")
 
 
 @message(versions="0", flexible="0+", api_key=86)
@@ -248,14 +228,6 @@ class ShareSnapshotKey(Message):
     partition: int = int32("0")
 
 
-@struct
-class ShareSnapshotValueStateBatch(Struct):
-    first_offset: int = int64("0+")
-    last_offset: int = int64("0+")
-    delivery_state: int = int8("0+")
-    delivery_count: int = int16("0+")
-
-
 @message(versions="0", flexible="0+", api_key=0)
 class ShareSnapshotValue(Message):
     snapshot_epoch: int = int32("0+")
@@ -265,7 +237,7 @@ class ShareSnapshotValue(Message):
     delivery_complete_count: int = int32("0+", default=-1, tagged="0+", tag=0)
     create_timestamp: int = int64("0+")
     write_timestamp: int = int64("0+")
-    state_batches: list[ShareSnapshotValueStateBatch] = array_of(ShareSnapshotValueStateBatch, "0+")
+    state_batches: list[StateBatch] = array_of(StateBatch, "0+")
 
 
 @message(versions="0", api_key=1)
@@ -275,21 +247,13 @@ class ShareUpdateKey(Message):
     partition: int = int32("0")
 
 
-@struct
-class ShareUpdateValueStateBatch(Struct):
-    first_offset: int = int64("0+")
-    last_offset: int = int64("0+")
-    delivery_state: int = int8("0+")
-    delivery_count: int = int16("0+")
-
-
 @message(versions="0", flexible="0+", api_key=1)
 class ShareUpdateValue(Message):
     snapshot_epoch: int = int32("0+")
     leader_epoch: int = int32("0+")
     start_offset: int = int64("0+")
     delivery_complete_count: int = int32("0+", default=-1, tagged="0+", tag=0)
-    state_batches: list[ShareUpdateValueStateBatch] = array_of(ShareUpdateValueStateBatch, "0+")
+    state_batches: list[StateBatch] = array_of(StateBatch, "0+")
 
 
 SHARE_RECORDS: dict[int, tuple[type[Message], type[Message]]] = {

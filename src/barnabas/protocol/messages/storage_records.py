@@ -36,7 +36,7 @@ class ProducerSnapshot(Message):
 
 
 @struct
-class RemoteLogSegmentMetadataRecordTopicIdPartitionEntry(Struct):
+class TopicIdPartitionEntry(Struct):
     name: str = string("0+")
     id: Uuid = uuid("0+")
     partition: int = int32("0+")
@@ -44,14 +44,12 @@ class RemoteLogSegmentMetadataRecordTopicIdPartitionEntry(Struct):
 
 @struct
 class RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry(Struct):
-    topic_id_partition: RemoteLogSegmentMetadataRecordTopicIdPartitionEntry = nested(
-        RemoteLogSegmentMetadataRecordTopicIdPartitionEntry, "0+"
-    )
+    topic_id_partition: TopicIdPartitionEntry = nested(TopicIdPartitionEntry, "0+")
     id: Uuid = uuid("0+")
 
 
 @struct
-class RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry(Struct):
+class SegmentLeaderEpochEntry(Struct):
     leader_epoch: int = int32("0+")
     offset: int = int64("0+")
 
@@ -66,19 +64,11 @@ class RemoteLogSegmentMetadataRecord(Message):
     broker_id: int = int32("0+")
     max_timestamp_ms: int = int64("0+")
     event_timestamp_ms: int = int64("0+")
-    segment_leader_epochs: list[RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry] = array_of(
-        RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry, "0+"
-    )
+    segment_leader_epochs: list[SegmentLeaderEpochEntry] = array_of(SegmentLeaderEpochEntry, "0+")
     segment_size_in_bytes: int = int32("0+")
     custom_metadata: bytes | None = binary("0+", nullable="0+", default=None)
     remote_log_segment_state: int = int8("0+")
     txn_index_empty: bool = boolean("0+", tagged="0+", tag=0)
-
-
-@struct
-class RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry(Struct):
-    leader_epoch: int = int32("0+")
-    offset: int = int64("0+")
 
 
 @message(versions="0", flexible="0+", api_key=3)
@@ -89,9 +79,7 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
     broker_id: int = int32("0+")
     max_timestamp_ms: int = int64("0+")
     event_timestamp_ms: int = int64("0+")
-    segment_leader_epochs: list[RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry] = (
-        array_of(RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry, "0+")
-    )
+    segment_leader_epochs: list[SegmentLeaderEpochEntry] = array_of(SegmentLeaderEpochEntry, "0+")
     segment_size_in_bytes: int = int32("0+")
     custom_metadata: bytes | None = binary("0+", nullable="0+", default=None)
     remote_log_segment_state: int = int8("0+")
@@ -99,17 +87,8 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
 
 
 @struct
-class RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry(Struct):
-    name: str = string("0+")
-    id: Uuid = uuid("0+")
-    partition: int = int32("0+")
-
-
-@struct
 class RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry(Struct):
-    topic_id_partition: RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry = nested(
-        RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry, "0+"
-    )
+    topic_id_partition: TopicIdPartitionEntry = nested(TopicIdPartitionEntry, "0+")
     id: Uuid = uuid("0+")
 
 
@@ -124,18 +103,9 @@ class RemoteLogSegmentMetadataUpdateRecord(Message):
     remote_log_segment_state: int = int8("0+")
 
 
-@struct
-class RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry(Struct):
-    name: str = string("0+")
-    id: Uuid = uuid("0+")
-    partition: int = int32("0+")
-
-
 @message(versions="0", flexible="0+", api_key=2)
 class RemotePartitionDeleteMetadataRecord(Message):
-    topic_id_partition: RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry = nested(
-        RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry, "0+"
-    )
+    topic_id_partition: TopicIdPartitionEntry = nested(TopicIdPartitionEntry, "0+")
     broker_id: int = int32("0+")
     event_timestamp_ms: int = int64("0+")
     remote_partition_delete_state: int = int8("0+")

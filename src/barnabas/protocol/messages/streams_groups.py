@@ -59,13 +59,13 @@ class StreamsGroupHeartbeatTopology(Struct):
 
 
 @struct
-class StreamsGroupHeartbeatRequestTaskIds(Struct):
+class TaskIds(Struct):
     subtopology_id: str = string("0+")
     partitions: list[int] = array_of(int32, "0+")
 
 
 @struct
-class StreamsGroupHeartbeatRequestEndpoint(Struct):
+class Endpoint(Struct):
     host: str = string("0+")
     port: int = uint16("0+")
 
@@ -89,19 +89,11 @@ class StreamsGroupHeartbeatRequest(Message):
     topology: StreamsGroupHeartbeatTopology | None = nested(
         StreamsGroupHeartbeatTopology, "0+", nullable="0+", default=None
     )
-    active_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None = array_of(
-        StreamsGroupHeartbeatRequestTaskIds, "0+", nullable="0+", default=None
-    )
-    standby_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None = array_of(
-        StreamsGroupHeartbeatRequestTaskIds, "0+", nullable="0+", default=None
-    )
-    warmup_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None = array_of(
-        StreamsGroupHeartbeatRequestTaskIds, "0+", nullable="0+", default=None
-    )
+    active_tasks: list[TaskIds] | None = array_of(TaskIds, "0+", nullable="0+", default=None)
+    standby_tasks: list[TaskIds] | None = array_of(TaskIds, "0+", nullable="0+", default=None)
+    warmup_tasks: list[TaskIds] | None = array_of(TaskIds, "0+", nullable="0+", default=None)
     process_id: str | None = string("0+", nullable="0+", default=None)
-    user_endpoint: StreamsGroupHeartbeatRequestEndpoint | None = nested(
-        StreamsGroupHeartbeatRequestEndpoint, "0+", nullable="0+", default=None
-    )
+    user_endpoint: Endpoint | None = nested(Endpoint, "0+", nullable="0+", default=None)
     client_tags: list[KeyValue] | None = array_of(KeyValue, "0+", nullable="0+", default=None)
     task_offsets: list[TaskOffset] | None = array_of(TaskOffset, "0+", nullable="0+", default=None)
     task_end_offsets: list[TaskOffset] | None = array_of(
@@ -117,18 +109,6 @@ class Status(Struct):
 
 
 @struct
-class StreamsGroupHeartbeatResponseTaskIds(Struct):
-    subtopology_id: str = string("0+")
-    partitions: list[int] = array_of(int32, "0+")
-
-
-@struct
-class StreamsGroupHeartbeatResponseEndpoint(Struct):
-    host: str = string("0+")
-    port: int = uint16("0+")
-
-
-@struct
 class TopicPartition(Struct):
     topic: str = string("0+")
     partitions: list[int] = array_of(int32, "0+")
@@ -136,9 +116,7 @@ class TopicPartition(Struct):
 
 @struct
 class EndpointToPartitions(Struct):
-    user_endpoint: StreamsGroupHeartbeatResponseEndpoint = nested(
-        StreamsGroupHeartbeatResponseEndpoint, "0+"
-    )
+    user_endpoint: Endpoint = nested(Endpoint, "0+")
     active_partitions: list[TopicPartition] = array_of(TopicPartition, "0+")
     standby_partitions: list[TopicPartition] = array_of(TopicPartition, "0+")
 
@@ -154,15 +132,9 @@ class StreamsGroupHeartbeatResponse(Message):
     acceptable_recovery_lag: int = int32("0+")
     task_offset_interval_ms: int = int32("0+")
     status: list[Status] | None = array_of(Status, "0+", nullable="0+")
-    active_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = array_of(
-        StreamsGroupHeartbeatResponseTaskIds, "0+", nullable="0+", default=None
-    )
-    standby_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = array_of(
-        StreamsGroupHeartbeatResponseTaskIds, "0+", nullable="0+", default=None
-    )
-    warmup_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = array_of(
-        StreamsGroupHeartbeatResponseTaskIds, "0+", nullable="0+", default=None
-    )
+    active_tasks: list[TaskIds] | None = array_of(TaskIds, "0+", nullable="0+", default=None)
+    standby_tasks: list[TaskIds] | None = array_of(TaskIds, "0+", nullable="0+", default=None)
+    warmup_tasks: list[TaskIds] | None = array_of(TaskIds, "0+", nullable="0+", default=None)
     endpoint_information_epoch: int = int32("0+")
     partitions_by_user_endpoint: list[EndpointToPartitions] | None = array_of(
         EndpointToPartitions, "0+", nullable="0+", default=None
@@ -193,18 +165,6 @@ class StreamsGroupDescribeTopology(Struct):
     subtopologies: list[StreamsGroupDescribeSubtopology] | None = array_of(
         StreamsGroupDescribeSubtopology, "0+", nullable="0+", default=None
     )
-
-
-@struct
-class Endpoint(Struct):
-    host: str = string("0+")
-    port: int = uint16("0+")
-
-
-@struct
-class TaskIds(Struct):
-    subtopology_id: str = string("0+")
-    partitions: list[int] = array_of(int32, "0+")
 
 
 @struct

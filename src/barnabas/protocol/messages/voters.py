@@ -89,7 +89,7 @@ class DescribeQuorumResponse(Message):
 
 
 @struct
-class AddRaftVoterListener(Struct):
+class Listener(Struct):
     name: str = string("0+", map_key=True)
     host: str = string("0+")
     port: int = uint16("0+")
@@ -101,7 +101,7 @@ class AddRaftVoterRequest(Message):
     timeout_ms: int = int32("0+")
     voter_id: int = int32("0+")
     voter_directory_id: Uuid = uuid("0+")
-    listeners: list[AddRaftVoterListener] = array_of(AddRaftVoterListener, "0+")
+    listeners: list[Listener] = array_of(Listener, "0+")
     ack_when_committed: bool = boolean("1+", default=True)
 
 
@@ -133,13 +133,6 @@ class RemoveRaftVoterResponse(Message):
 
 
 @struct
-class UpdateRaftVoterListener(Struct):
-    name: str = string("0+", map_key=True)
-    host: str = string("0+")
-    port: int = uint16("0+")
-
-
-@struct
 class KRaftVersionFeature(Struct):
     min_supported_version: int = int16("0+")
     max_supported_version: int = int16("0+")
@@ -151,7 +144,7 @@ class UpdateRaftVoterRequest(Message):
     current_leader_epoch: int = int32("0+")
     voter_id: int = int32("0+")
     voter_directory_id: Uuid = uuid("0+")
-    listeners: list[UpdateRaftVoterListener] = array_of(UpdateRaftVoterListener, "0+")
+    listeners: list[Listener] = array_of(Listener, "0+")
     k_raft_version_feature: KRaftVersionFeature = nested(KRaftVersionFeature, "0+")
 
 

@@ -402,9 +402,7 @@ def page(
             response_partition_limit=limit,
             cursor=None
             if cursor is None
-            else paging.DescribeTopicPartitionsRequestCursor(
-                topic_name=cursor[0], partition_index=cursor[1]
-            ),
+            else paging.Cursor(topic_name=cursor[0], partition_index=cursor[1]),
         ),
         paging.DescribeTopicPartitionsResponse,
     )

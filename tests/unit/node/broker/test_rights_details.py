@@ -20,6 +20,7 @@ from barnabas.protocol.messages.fetch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from barnabas.protocol.messages.metadata import Cursor as Cursor
 from barnabas.protocol.messages.metadata import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -27,7 +28,6 @@ from barnabas.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from barnabas.protocol.messages.metadata import DescribeTopicPartitionsRequestCursor as Cursor
 from barnabas.protocol.messages.topics import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,

@@ -9,7 +9,7 @@ from barnabas.node.coordinator.group.consumer.member import MemberState
 from barnabas.node.coordinator.group.modern.group import ModernGroupState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_groups import (
-    ConsumerGroupHeartbeatRequestTopicPartitions as Partitions,
+    ConsumerGroupHeartbeatTopicPartitions as Partitions,
 )
 from barnabas.protocol.messages.groups import DeleteGroupsRequest, ListGroupsRequest
 from barnabas.protocol.messages.offsets import (

@@ -14,12 +14,12 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import group_records as records
 from barnabas.protocol.messages.groups import DeleteGroupsRequest, ListGroupsRequest
 from barnabas.protocol.messages.streams_groups import (
+    Endpoint,
     KeyValue,
-    StreamsGroupHeartbeatRequestEndpoint,
     TaskOffset,
     TopicInfo,
 )
-from barnabas.protocol.messages.streams_groups import StreamsGroupHeartbeatRequestTaskIds as TaskIds
+from barnabas.protocol.messages.streams_groups import TaskIds as TaskIds
 from support.group_world import Call
 from support.streams_world import (
     COUNTING,
@@ -500,7 +500,7 @@ def test_shutdown_of_the_application(world: StreamsWorld, thread: StreamThread) 
 
 
 def test_endpoints_of_interactive_queries(world: StreamsWorld) -> None:
-    endpoint = StreamsGroupHeartbeatRequestEndpoint(host="h", port=8080)
+    endpoint = Endpoint(host="h", port=8080)
     world.set_topics({"in": 2, "by-key": 2, "counts": 2})
     response = world.join_streams("m", user_endpoint=endpoint)
     assert response.endpoint_information_epoch == 0
@@ -521,7 +521,7 @@ def test_endpoints_of_interactive_queries(world: StreamsWorld) -> None:
     )
     assert again.partitions_by_user_endpoint is None
     # Another member with an endpoint is news to the first.
-    world.join_streams("n", user_endpoint=StreamsGroupHeartbeatRequestEndpoint(host="i", port=1))
+    world.join_streams("n", user_endpoint=Endpoint(host="i", port=1))
     news = world.beat_streams(
         member_id="m",
         member_epoch=response.member_epoch,

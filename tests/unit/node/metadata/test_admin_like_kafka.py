@@ -144,9 +144,7 @@ def page(limit: int, cursor: tuple[str, int] | None = None, *names: str) -> Any:
         response_partition_limit=limit,
         cursor=None
         if cursor is None
-        else paging.DescribeTopicPartitionsRequestCursor(
-            topic_name=cursor[0], partition_index=cursor[1]
-        ),
+        else paging.Cursor(topic_name=cursor[0], partition_index=cursor[1]),
     )
 
 

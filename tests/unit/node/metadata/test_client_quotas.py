@@ -10,10 +10,10 @@ from barnabas.node.metadata.quota_filter import QuotaFilterError, matching_quota
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.quotas import (
     AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntityData,
     AlterClientQuotasRequestEntryData,
     ComponentData,
     DescribeClientQuotasRequest,
+    EntityData,
     OpData,
 )
 from barnabas.protocol.messages.topics import (
@@ -32,10 +32,7 @@ BYTES = "producer_byte_rate"
 
 def entry(entity: Entity, **ops: float | None) -> AlterClientQuotasRequestEntryData:
     return AlterClientQuotasRequestEntryData(
-        entity=[
-            AlterClientQuotasRequestEntityData(entity_type=kind, entity_name=name)
-            for kind, name in entity.items()
-        ],
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
         ops=[
             OpData(key=key, value=0.0 if value is None else value, remove=value is None)
             for key, value in ops.items()

@@ -14,6 +14,7 @@ from barnabas.node.metadata.replay import ImageDelta, ReplayError
 from barnabas.node.metadata.snapshotter import SnapshotSchedule
 from barnabas.protocol.features import UnsupportedFeatureError, check_finalized
 from barnabas.protocol.messages import metadata_records as messages
+from barnabas.protocol.messages.quotas import EntityData
 
 ID = Uuid(bytes([1] * 16))
 OTHER = Uuid(bytes([2] * 16))
@@ -157,7 +158,7 @@ def test_records_that_contradict_the_log(case: str) -> None:
 
 def test_everything_that_can_be_removed_is() -> None:
     """ACLs, SCRAM, tokens, quotas, features and controllers: set, then gone."""
-    entity = [messages.EntityData(entity_type="user", entity_name=None)]
+    entity = [EntityData(entity_type="user", entity_name=None)]
     log = Log()
     [(_, full)] = log.feed(
         messages.FeatureLevelRecord(name="metadata.version", feature_level=30),

@@ -9,11 +9,11 @@ from quorum_harness import CLUSTER_ID, Quorum, QuorumNode, voter
 from barnabas.node.raft.voters import Voter
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.voters import (
-    AddRaftVoterListener,
     AddRaftVoterRequest,
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
+    Listener,
     RemoveRaftVoterRequest,
 )
 
@@ -24,9 +24,7 @@ def add_request(added: Voter, **fields: Any) -> AddRaftVoterRequest:
         timeout_ms=1000,
         voter_id=added.key.id,
         voter_directory_id=added.key.directory_id,
-        listeners=[
-            AddRaftVoterListener(name=e.listener, host=e.host, port=e.port) for e in added.endpoints
-        ],
+        listeners=[Listener(name=e.listener, host=e.host, port=e.port) for e in added.endpoints],
         **fields,
     )
 

@@ -35,9 +35,9 @@ from barnabas.node.metadata.topic_names import is_valid_topic_name
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata import (
+    Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
-    DescribeTopicPartitionsResponseCursor,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
     MetadataRequest,
@@ -335,8 +335,8 @@ def _partition(
     )
 
 
-def _cursor(name: str, index: int) -> DescribeTopicPartitionsResponseCursor:
-    return DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=index)
+def _cursor(name: str, index: int) -> Cursor:
+    return Cursor(topic_name=name, partition_index=index)
 
 
 def _refuse(topics: list[TopicRequest]) -> DescribeTopicPartitionsResponse:

@@ -19,10 +19,8 @@ from barnabas.node.coordinator.share.state import (
 from barnabas.protocol.messages.share_state import (
     ShareSnapshotKey,
     ShareSnapshotValue,
-    ShareSnapshotValueStateBatch,
     ShareUpdateKey,
     ShareUpdateValue,
-    ShareUpdateValueStateBatch,
 )
 
 UNCHANGED_EPOCH: Final = -1
@@ -106,7 +104,7 @@ def snapshot_record(key: SharePartitionKey, kept: Kept) -> CoordinatorRecord:
             delivery_complete_count=kept.delivery_complete_count,
             create_timestamp=kept.create_timestamp_ms,
             write_timestamp=kept.write_timestamp_ms,
-            state_batches=[batch.as_struct(ShareSnapshotValueStateBatch) for batch in kept.batches],
+            state_batches=[batch.encoded() for batch in kept.batches],
         ),
     )
 
@@ -121,8 +119,7 @@ def update_record(key: SharePartitionKey, snapshot_epoch: int, update: Update) -
             start_offset=update.start_offset,
             delivery_complete_count=update.delivery_complete_count,
             state_batches=[
-                batch.as_struct(ShareUpdateValueStateBatch)
-                for batch in combine((), update.batches, update.start_offset)
+                batch.encoded() for batch in combine((), update.batches, update.start_offset)
             ],
         ),
     )

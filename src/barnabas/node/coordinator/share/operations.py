@@ -185,7 +185,7 @@ def outcomes_of(operation: Operation[Message], response: Any) -> dict[tuple[Uuid
 def _tell_state(result: share_state.ReadShareGroupStatePartitionResult, state: ShareState) -> None:
     result.state_epoch = state.state_epoch
     result.start_offset = state.start_offset
-    result.state_batches = [batch.as_struct(share_state.StateBatch) for batch in state.batches]
+    result.state_batches = [batch.encoded() for batch in state.batches]
 
 
 def _tell_summary(
@@ -210,7 +210,7 @@ INITIALIZE: Final = Operation(
     ),
     response=share_state.InitializeShareGroupStateResponse,
     response_topic=share_state.InitializeStateResult,
-    result=share_state.InitializeShareGroupStatePartitionResult,
+    result=share_state.PartitionResult,
     tell=_tell_nothing,
     read=lambda _: DONE,
     takes_topics_without_partitions=True,
@@ -242,7 +242,7 @@ WRITE: Final = Operation(
     ),
     response=share_state.WriteShareGroupStateResponse,
     response_topic=share_state.WriteStateResult,
-    result=share_state.WriteShareGroupStatePartitionResult,
+    result=share_state.PartitionResult,
     tell=_tell_nothing,
     read=lambda _: DONE,
 )
@@ -253,7 +253,7 @@ DELETE: Final = Operation(
     ask=lambda coordinator, key, _: coordinator.delete(key),
     response=share_state.DeleteShareGroupStateResponse,
     response_topic=share_state.DeleteStateResult,
-    result=share_state.DeleteShareGroupStatePartitionResult,
+    result=share_state.PartitionResult,
     tell=_tell_nothing,
     read=lambda _: DONE,
 )

@@ -232,7 +232,7 @@ class CoordinatorPersister:
             leader_epoch=write.epochs[1],
             start_offset=write.start_offset,
             delivery_complete_count=write.delivery_complete_count,
-            state_batches=[batch.as_struct(share_state.StateBatch) for batch in write.batches],
+            state_batches=[batch.encoded() for batch in write.batches],
         )
         outcome: Any = Failure(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The write was given up.")
         try:

@@ -4,14 +4,12 @@ Everything before the start offset is done. Of what follows, the batches say in 
 and how often it was delivered; what no batch covers was never delivered. Source: KIP-932.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from barnabas.base.ids import Uuid, uuid_from_text, uuid_to_text
 from barnabas.protocol.errors import ErrorCode
-
-T = TypeVar("T")
+from barnabas.protocol.messages import share_state
 
 UNINITIALIZED_EPOCH: Final = -1
 UNINITIALIZED_OFFSET: Final = -1
@@ -53,15 +51,15 @@ class StateBatch:
     delivery_count: int
 
     @classmethod
-    def of(cls, struct: Any) -> "StateBatch":
-        """The batch of a message or a record, all of which have structs of their own for it."""
+    def of(cls, batch: share_state.StateBatch) -> "StateBatch":
+        """The batch of a message or record."""
         return cls(
-            struct.first_offset, struct.last_offset, struct.delivery_state, struct.delivery_count
+            batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count
         )
 
-    def as_struct(self, kind: Callable[..., T]) -> T:
-        """The batch as a struct of a message or record."""
-        return kind(
+    def encoded(self) -> share_state.StateBatch:
+        """The batch for a message or record."""
+        return share_state.StateBatch(
             first_offset=self.first_offset,
             last_offset=self.last_offset,
             delivery_state=self.delivery_state,

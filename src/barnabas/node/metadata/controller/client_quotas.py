@@ -22,13 +22,13 @@ from barnabas.node.metadata.quota_filter import (
 )
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.metadata_records import ClientQuotaRecord, EntityData
+from barnabas.protocol.messages.metadata_records import ClientQuotaRecord
 from barnabas.protocol.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntryData,
     AlterClientQuotasResponse,
-    AlterClientQuotasResponseEntityData,
     AlterClientQuotasResponseEntryData,
+    EntityData,
 )
 
 CLIENT_KEYS: Final[dict[str, int | None]] = {
@@ -184,8 +184,5 @@ def _result(entity: QuotaEntity, failure: Failure | None) -> AlterClientQuotasRe
     return AlterClientQuotasResponseEntryData(
         error_code=ErrorCode.NONE if failure is None else failure.code,
         error_message=None if failure is None else failure.message,
-        entity=[
-            AlterClientQuotasResponseEntityData(entity_type=kind, entity_name=name)
-            for kind, name in entity
-        ],
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
     )

@@ -91,9 +91,7 @@ def _alter_client_quotas(request: quotas.AlterClientQuotasRequest, code: int, me
                 error_code=code,
                 error_message=message,
                 entity=[
-                    quotas.AlterClientQuotasResponseEntityData(
-                        entity_type=part.entity_type, entity_name=part.entity_name
-                    )
+                    quotas.EntityData(entity_type=part.entity_type, entity_name=part.entity_name)
                     for part in entry.entity
                 ],
             )

@@ -48,7 +48,7 @@ from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatAssignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
-    ConsumerGroupHeartbeatResponseTopicPartitions,
+    ConsumerGroupHeartbeatTopicPartitions,
 )
 
 REBALANCE_INTERVAL_MS = 1_000
@@ -340,9 +340,7 @@ def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
 def _assignment(member: ConsumerMember) -> ConsumerGroupHeartbeatAssignment:
     return ConsumerGroupHeartbeatAssignment(
         topic_partitions=[
-            ConsumerGroupHeartbeatResponseTopicPartitions(
-                topic_id=topic_id, partitions=list(numbers)
-            )
+            ConsumerGroupHeartbeatTopicPartitions(topic_id=topic_id, partitions=list(numbers))
             for topic_id, numbers in member.assigned.items()
         ]
     )

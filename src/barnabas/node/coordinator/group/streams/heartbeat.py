@@ -51,12 +51,12 @@ from barnabas.node.coordinator.group.streams.topology import (
     Topology,
 )
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.streams_groups import Endpoint as EndpointMessage
 from barnabas.protocol.messages.streams_groups import (
     EndpointToPartitions,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
-    StreamsGroupHeartbeatResponseEndpoint,
-    StreamsGroupHeartbeatResponseTaskIds,
+    TaskIds,
     TopicPartition,
 )
 from barnabas.protocol.messages.streams_groups import Status as StatusField
@@ -324,9 +324,9 @@ def _owned(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
     return Tasks(task_set(active), task_set(standby), task_set(warmup))
 
 
-def _task_ids(tasks: Iterable[TaskId]) -> list[StreamsGroupHeartbeatResponseTaskIds]:
+def _task_ids(tasks: Iterable[TaskId]) -> list[TaskIds]:
     return [
-        StreamsGroupHeartbeatResponseTaskIds(subtopology_id=subtopology_id, partitions=partitions)
+        TaskIds(subtopology_id=subtopology_id, partitions=partitions)
         for subtopology_id, partitions in by_subtopology(tasks)
     ]
 
@@ -369,9 +369,7 @@ def endpoints(
         assigned = member.assigned
         endpoints.append(
             EndpointToPartitions(
-                user_endpoint=StreamsGroupHeartbeatResponseEndpoint(
-                    host=endpoint.host, port=endpoint.port
-                ),
+                user_endpoint=EndpointMessage(host=endpoint.host, port=endpoint.port),
                 active_partitions=_partitions(assigned.active, configured, partition_count),
                 standby_partitions=_partitions(assigned.standby, configured, partition_count),
             )
