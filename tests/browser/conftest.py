@@ -32,7 +32,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-DEMO_SECONDS = 20
+DEMO_SECONDS = 10
 
 
 @pytest.fixture(scope="module")  # while it is open, an event loop runs in the main thread

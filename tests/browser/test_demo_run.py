@@ -150,7 +150,7 @@ def test_schemas_and_how_one_has_evolved(page: Page, finished_demo: Any) -> None
     assert schemas.count() == 4
     evolved = page.locator(".schema[data-version='2']").all_inner_texts()
     assert [text.strip(" ·").replace(",", "") for text in evolved] == [
-        "station-status v2 evolved at Mon 3 Mar 06:40: + temperature_c"
+        "station-status v2 evolved at Mon 3 Mar 06:20: + temperature_c"
     ]
     said = "an incompatible change was refused: READER_FIELD_MISSING_DEFAULT_VALUE"
     assert said in finished_demo.progress
