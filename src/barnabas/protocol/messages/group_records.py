@@ -10,8 +10,13 @@ from barnabas.protocol.fields import (
     int64,
     nested,
     string,
-    uint16,
     uuid,
+)
+from barnabas.protocol.messages.streams_groups import (
+    CopartitionGroup,
+    Endpoint,
+    KeyValue,
+    TaskIds,
 )
 from barnabas.protocol.schema import Message, Struct, message, struct
 
@@ -386,18 +391,6 @@ class StreamsGroupMemberMetadataKey(Message):
     member_id: str = string("0")
 
 
-@struct
-class Endpoint(Struct):
-    host: str = string("0+")
-    port: int = uint16("0+")
-
-
-@struct
-class KeyValue(Struct):
-    key: str = string("0+")
-    value: str = string("0+")
-
-
 @message(versions="0", flexible="0+", api_key=19)
 class StreamsGroupMemberMetadataValue(Message):
     instance_id: str | None = string("0+", nullable="0+")
@@ -438,23 +431,11 @@ class StreamsGroupTargetAssignmentMemberKey(Message):
     member_id: str = string("0")
 
 
-@struct
-class StreamsGroupTargetAssignmentMemberValueTaskIds(Struct):
-    subtopology_id: str = string("0+")
-    partitions: list[int] = array_of(int32, "0+")
-
-
 @message(versions="0", flexible="0+", api_key=21)
 class StreamsGroupTargetAssignmentMemberValue(Message):
-    active_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = array_of(
-        StreamsGroupTargetAssignmentMemberValueTaskIds, "0+"
-    )
-    standby_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = array_of(
-        StreamsGroupTargetAssignmentMemberValueTaskIds, "0+"
-    )
-    warmup_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = array_of(
-        StreamsGroupTargetAssignmentMemberValueTaskIds, "0+"
-    )
+    active_tasks: list[TaskIds] = array_of(TaskIds, "0+")
+    standby_tasks: list[TaskIds] = array_of(TaskIds, "0+")
+    warmup_tasks: list[TaskIds] = array_of(TaskIds, "0+")
 
 
 @message(versions="0", api_key=20)
@@ -485,13 +466,6 @@ class StreamsGroupTopologyTopicInfo(Struct):
     partitions: int = int32("0+")
     replication_factor: int = int16("0+")
     topic_configs: list[TopicConfig] = array_of(TopicConfig, "0+")
-
-
-@struct
-class CopartitionGroup(Struct):
-    source_topics: list[int] = array_of(int16, "0+")
-    source_topic_regex: list[int] = array_of(int16, "0+")
-    repartition_source_topics: list[int] = array_of(int16, "0+")
 
 
 @struct

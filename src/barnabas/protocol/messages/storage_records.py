@@ -43,7 +43,7 @@ class TopicIdPartitionEntry(Struct):
 
 
 @struct
-class RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry(Struct):
+class RemoteLogSegmentIdEntry(Struct):
     topic_id_partition: TopicIdPartitionEntry = nested(TopicIdPartitionEntry, "0+")
     id: Uuid = uuid("0+")
 
@@ -56,9 +56,7 @@ class SegmentLeaderEpochEntry(Struct):
 
 @message(versions="0", flexible="0+", api_key=0)
 class RemoteLogSegmentMetadataRecord(Message):
-    remote_log_segment_id: RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry = nested(
-        RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry, "0+"
-    )
+    remote_log_segment_id: RemoteLogSegmentIdEntry = nested(RemoteLogSegmentIdEntry, "0+")
     start_offset: int = int64("0+")
     end_offset: int = int64("0+")
     broker_id: int = int32("0+")
@@ -86,17 +84,9 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
     txn_index_empty: bool = boolean("0+", tagged="0+", tag=0)
 
 
-@struct
-class RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry(Struct):
-    topic_id_partition: TopicIdPartitionEntry = nested(TopicIdPartitionEntry, "0+")
-    id: Uuid = uuid("0+")
-
-
 @message(versions="0", flexible="0+", api_key=1)
 class RemoteLogSegmentMetadataUpdateRecord(Message):
-    remote_log_segment_id: RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry = nested(
-        RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry, "0+"
-    )
+    remote_log_segment_id: RemoteLogSegmentIdEntry = nested(RemoteLogSegmentIdEntry, "0+")
     broker_id: int = int32("0+")
     event_timestamp_ms: int = int64("0+")
     custom_metadata: bytes | None = binary("0+", nullable="0+", default=None)

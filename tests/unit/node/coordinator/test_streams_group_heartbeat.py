@@ -16,10 +16,10 @@ from barnabas.protocol.messages.groups import DeleteGroupsRequest, ListGroupsReq
 from barnabas.protocol.messages.streams_groups import (
     Endpoint,
     KeyValue,
+    TaskIds,
     TaskOffset,
     TopicInfo,
 )
-from barnabas.protocol.messages.streams_groups import TaskIds as TaskIds
 from support.group_world import Call
 from support.streams_world import (
     COUNTING,

@@ -41,7 +41,13 @@ from barnabas.node.coordinator.group.streams.records import (
     member_record,
 )
 from barnabas.node.coordinator.group.streams.target import Draft, delay_key, fence, update_target
-from barnabas.node.coordinator.group.streams.tasks import TaskId, Tasks, by_subtopology, task_set
+from barnabas.node.coordinator.group.streams.tasks import (
+    TaskId,
+    Tasks,
+    by_subtopology,
+    task_ids,
+    task_set,
+)
 from barnabas.node.coordinator.group.streams.topics import PartitionCount
 from barnabas.node.coordinator.group.streams.topology import (
     ConfiguredTopology,
@@ -56,7 +62,6 @@ from barnabas.protocol.messages.streams_groups import (
     EndpointToPartitions,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
-    TaskIds,
     TopicPartition,
 )
 from barnabas.protocol.messages.streams_groups import Status as StatusField
@@ -286,9 +291,9 @@ def _response(
     )
     if has_news:
         assigned = member.assigned
-        response.active_tasks = _task_ids(assigned.active)
-        response.standby_tasks = _task_ids(assigned.standby)
-        response.warmup_tasks = _task_ids(assigned.warmup)
+        response.active_tasks = task_ids(assigned.active)
+        response.standby_tasks = task_ids(assigned.standby)
+        response.warmup_tasks = task_ids(assigned.warmup)
         if member.user_endpoint is not None:
             group.endpoint_epoch += 1
     if group.endpoint_epoch != request.endpoint_information_epoch:
@@ -322,13 +327,6 @@ def _owned(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
     if active is None or standby is None or warmup is None:
         return None
     return Tasks(task_set(active), task_set(standby), task_set(warmup))
-
-
-def _task_ids(tasks: Iterable[TaskId]) -> list[TaskIds]:
-    return [
-        TaskIds(subtopology_id=subtopology_id, partitions=partitions)
-        for subtopology_id, partitions in by_subtopology(tasks)
-    ]
 
 
 # Settings that only streams groups have: the group's own, or the broker's.

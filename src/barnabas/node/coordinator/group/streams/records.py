@@ -10,10 +10,8 @@ from barnabas.node.coordinator.decision import CoordinatorRecord
 from barnabas.node.coordinator.group.modern.records import ModernRecords
 from barnabas.node.coordinator.group.streams.member import StreamsMember
 from barnabas.node.coordinator.group.streams.tasks import TaskId as Task
-from barnabas.node.coordinator.group.streams.tasks import Tasks, TaskSet, by_subtopology
+from barnabas.node.coordinator.group.streams.tasks import Tasks, TaskSet, by_subtopology, task_ids
 from barnabas.protocol.messages.group_records import (
-    Endpoint,
-    KeyValue,
     LastAssignmentConfig,
     StreamsGroupCurrentMemberAssignmentKey,
     StreamsGroupCurrentMemberAssignmentValue,
@@ -31,9 +29,7 @@ from barnabas.protocol.messages.group_records import (
 from barnabas.protocol.messages.group_records import (
     StreamsGroupCurrentMemberAssignmentValueTaskIds as CurrentTasks,
 )
-from barnabas.protocol.messages.group_records import (
-    StreamsGroupTargetAssignmentMemberValueTaskIds as TargetTasks,
-)
+from barnabas.protocol.messages.streams_groups import Endpoint, KeyValue
 
 RECORDS: Final = ModernRecords(
     epoch_key=StreamsGroupMetadataKey,
@@ -100,9 +96,9 @@ def target_record(group_id: str, member_id: str, target: Tasks) -> CoordinatorRe
     return CoordinatorRecord(
         StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         StreamsGroupTargetAssignmentMemberValue(
-            active_tasks=_target_tasks(target.active),
-            standby_tasks=_target_tasks(target.standby),
-            warmup_tasks=_target_tasks(target.warmup),
+            active_tasks=task_ids(target.active),
+            standby_tasks=task_ids(target.standby),
+            warmup_tasks=task_ids(target.warmup),
         ),
     )
 
@@ -129,13 +125,6 @@ def current_record(group_id: str, member: StreamsMember) -> CoordinatorRecord:
 def topology_tombstone(group_id: str) -> CoordinatorRecord:
     """The group runs no topology any more."""
     return CoordinatorRecord(StreamsGroupTopologyKey(group_id=group_id), None)
-
-
-def _target_tasks(tasks: TaskSet) -> list[TargetTasks]:
-    return [
-        TargetTasks(subtopology_id=subtopology_id, partitions=partitions)
-        for subtopology_id, partitions in by_subtopology(tasks)
-    ]
 
 
 def _current_tasks(tasks: TaskSet) -> list[CurrentTasks]:

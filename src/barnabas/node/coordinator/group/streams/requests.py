@@ -16,9 +16,8 @@ from barnabas.node.coordinator.group.streams.member import StreamsMember
 from barnabas.node.coordinator.group.streams.target import assign_delayed, fence
 from barnabas.node.coordinator.group.streams.tasks import (
     AssignedTasks,
-    TaskId,
     Tasks,
-    by_subtopology,
+    task_ids,
 )
 from barnabas.node.coordinator.group.streams.topology import InternalTopic, Topology
 from barnabas.protocol.errors import ErrorCode
@@ -178,17 +177,10 @@ def _member(group: StreamsGroup, member: StreamsMember) -> messages.Member:
 
 def _assignment(tasks: AssignedTasks | Tasks) -> messages.Assignment:
     return messages.Assignment(
-        active_tasks=_task_ids(tasks.active),
-        standby_tasks=_task_ids(tasks.standby),
-        warmup_tasks=_task_ids(tasks.warmup),
+        active_tasks=task_ids(tasks.active),
+        standby_tasks=task_ids(tasks.standby),
+        warmup_tasks=task_ids(tasks.warmup),
     )
-
-
-def _task_ids(tasks: Iterable[TaskId]) -> list[messages.TaskIds]:
-    return [
-        messages.TaskIds(subtopology_id=subtopology_id, partitions=partitions)
-        for subtopology_id, partitions in by_subtopology(tasks)
-    ]
 
 
 def _sorted(topics: Iterable[messages.TopicInfo]) -> list[messages.TopicInfo]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from barnabas.protocol.messages.streams_groups import TaskIds
+
 
 class TaskId(NamedTuple):
     """One partition of a subtopology. Ascending order is that of records and responses."""
@@ -80,4 +82,12 @@ def by_subtopology(tasks: Iterable[TaskId]) -> list[tuple[str, list[int]]]:
     return [
         (subtopology_id, [task.partition for task in group])
         for subtopology_id, group in groupby(sorted(tasks), lambda task: task.subtopology_id)
+    ]
+
+
+def task_ids(tasks: Iterable[TaskId]) -> list[TaskIds]:
+    """Tasks as messages and records hold them."""
+    return [
+        TaskIds(subtopology_id=subtopology_id, partitions=partitions)
+        for subtopology_id, partitions in by_subtopology(tasks)
     ]

@@ -11,7 +11,6 @@ from enum import IntEnum
 
 from barnabas.protocol.messages import streams_groups as requests
 from barnabas.protocol.messages.group_records import (
-    CopartitionGroup,
     StreamsGroupTopologyTopicInfo,
     StreamsGroupTopologyValue,
     Subtopology,
@@ -143,14 +142,7 @@ def _subtopology(subtopology: requests.StreamsGroupHeartbeatSubtopology) -> Subt
         repartition_source_topics=[
             _topic(topic) for topic in subtopology.repartition_source_topics
         ],
-        copartition_groups=[
-            CopartitionGroup(
-                source_topics=list(group.source_topics),
-                source_topic_regex=list(group.source_topic_regex),
-                repartition_source_topics=list(group.repartition_source_topics),
-            )
-            for group in subtopology.copartition_groups
-        ],
+        copartition_groups=list(subtopology.copartition_groups),
     )
 
 
