@@ -130,9 +130,34 @@ def test_the_daemon_can_be_reached_before_it_reads_its_modules(
     monkeypatch.setattr(worker_daemon, "load", load)
     monkeypatch.setattr(worker_daemon, "serve_forks", lambda listening: listening.close())
     monkeypatch.setattr(worker_daemon, "import_installed", lambda: did.append("choose"))
+    monkeypatch.setattr(worker_daemon, "keep_freed_memory", lambda: did.append("keep"))
     monkeypatch.setenv(SOCKET, at)
     worker_daemon.main()
-    assert did == ["choose", "load", "manage"]
+    assert did == ["choose", "keep", "load", "manage"]
+
+
+def test_workers_use_freed_memory_again() -> None:
+    code = """
+import resource
+import numpy as np
+from barnabas.spark.worker_daemon import keep_freed_memory
+
+def run():
+    # Of 16 MB together.
+    return len([np.ones(100_000, np.int64) for _ in range(20)])
+
+keep_freed_memory()
+run()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(5):
+    run()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    environment = {name: PYTHON[name] for name in PYTHON if not name.startswith("MALLOC_")}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    # glibc by itself: some 20,000, one for each page of each run.
+    assert int(done.stdout) < 4_000
 
 
 def test_without_a_daemon_it_is_started(launcher: str, tmp_path: Path) -> None:
