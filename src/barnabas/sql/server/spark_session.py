@@ -12,7 +12,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from barnabas.sql.server.config import STARTS_COLD, ServerConfig, ServerConfigError
+from barnabas.sql.server.config import (
+    STARTS_COLD,
+    WORKERS_READ,
+    ServerConfig,
+    ServerConfigError,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,7 +92,7 @@ def spark_session(
         master=config.spark_master,
         # Rows of Spark's are parcels of many records, but for those that its Kafka source reads.
         small_batches=True,
-        optimises_hot_code=True,
+        optimises_hot_code=bool(config.pipelines) or not config.is_set(WORKERS_READ),
     )
 
     def say(line: str) -> None:

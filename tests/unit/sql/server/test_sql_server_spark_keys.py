@@ -151,6 +151,23 @@ def test_a_start_that_fails_is_told_and_tried_again(monkeypatch: pytest.MonkeyPa
     assert session() == 2
 
 
+@pytest.mark.parametrize(
+    ("values", "is_optimised"),
+    [({}, False), ({WORKERS_READ: "false"}, True), ({PIPELINES: "a:b"}, True)],
+)
+def test_the_jvm_optimises_where_it_reads_records(
+    values: dict[str, str], is_optimised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark")
+    from barnabas.spark import forking, session
+
+    asked = []
+    monkeypatch.setattr(session, "start_session", lambda options, *_: asked.append(options))
+    monkeypatch.setattr(forking, "fork_driver_processes", lambda _session: None)
+    spark_session.spark_session(ServerConfig(values))
+    assert [one.optimises_hot_code for one in asked] == [is_optimised]
+
+
 @pytest.mark.parametrize("settings", [{STARTS_COLD: "true"}, {RUNNER: "local"}])
 def test_no_session_starts_unasked(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
