@@ -6,7 +6,7 @@
     Ivy, which resolves      the jars that it found, kept, on the class path
       packages
     classes, each read and   an archive of the classes (class-data sharing), written once, in the
-      verified                 background, half a minute after a start that had none
+      verified                 background, after a start that had none
     our Java code, compiled    its classes, kept (java_code.py)
 
 This applies to local masters whose Spark has no `spark-defaults.conf` or `spark-env.sh`.
@@ -45,6 +45,9 @@ _QUIET: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
 """The JVM warns of an archive that it does not take."""
 _LAUNCHER_SECONDS: Final = 60.0
 _ARCHIVE_AFTER_SECONDS: Final = 30.0
+_GROWTH_BYTES_MAX: Final = 10_000
+"""Of the list, in that time, once what a start loads is in it: names of 200 classes."""
+_LOOKS_MAX: Final = 20
 _LEFT_OVER_SECONDS: Final = 1_200.0
 _UNUSED_SECONDS: Final = 30 * 86_400.0
 """An archive has 150 MB."""
@@ -70,6 +73,8 @@ class Launch:
     command: tuple[str, ...]
     jars: tuple[str, ...]
     directory: str
+    purpose: str = ""
+    """Starts of one purpose share an archive: they load the same classes."""
 
     @property
     def class_path(self) -> str:
@@ -89,7 +94,7 @@ class Launch:
         # Properties (-D) are not in it. The JVM silently rejects an archive of other jars.
         counted = [option for option in options if not option.startswith("-D")]
         stamps = [_stamp(path) for path in (java, *_jars(self.class_path))]
-        told = hashlib.sha256(repr((java, stamps, counted)).encode())
+        told = hashlib.sha256(repr((java, stamps, counted, self.purpose)).encode())
         return os.path.join(self.directory, f"classes-{told.hexdigest()[:24]}.jsa")
 
     @property
@@ -104,11 +109,15 @@ class Launch:
 
 
 def launch_of(
-    settings: Mapping[str, str], packages: Sequence[str], directory: str, spark_home: str
+    settings: Mapping[str, str],
+    packages: Sequence[str],
+    directory: str,
+    spark_home: str,
+    purpose: str = "",
 ) -> Launch | None:
     """How to start without spark-submit, if that is possible and `packages` were resolved before.
 
-    `directory`: where packages are kept, and beside them what is learned.
+    `directory`: where packages are kept, and beside them what is learned. `purpose`: see `Launch`.
     """
     if not _is_plain(settings, spark_home):
         return None
@@ -118,7 +127,8 @@ def launch_of(
         return None
     try:
         os.makedirs(learned, mode=0o700, exist_ok=True)
-        return Launch(_command(settings, learned, spark_home), tuple(jars), learned)
+        command = _command(settings, learned, spark_home)
+        return Launch(command, tuple(jars), learned, purpose)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         _log.info("Spark is started by spark-submit: %s", error)
         return None
@@ -272,13 +282,32 @@ def in_place_of_submit(launch: Launch, spark_home: str) -> Iterator[None]:
 
 
 def archive_later(launch: Launch) -> None:
-    """Write the archive for later starts in half a minute, if it does not exist."""
+    """Write the archive for later starts, if it does not exist, once the JVM loads few classes.
+
+    A busy machine may need minutes to what another one has done in half of one.
+    """
     if os.path.exists(launch.archive):
         return
-    timer = threading.Timer(_ARCHIVE_AFTER_SECONDS, write_archive, (launch,))
+    _look_later(launch, 0, _LOOKS_MAX)
+    atexit.register(_forget_list, launch)
+
+
+def _look_later(launch: Launch, size_bytes: int, looks: int) -> None:
+    """Look at the list of classes after half a minute. `size_bytes`: what it had before."""
+    timer = threading.Timer(_ARCHIVE_AFTER_SECONDS, _look, (launch, size_bytes, looks))
     timer.daemon = True
     timer.start()
-    atexit.register(_forget_list, launch)
+
+
+def _look(launch: Launch, before_bytes: int, looks: int) -> None:
+    try:
+        size_bytes = os.path.getsize(launch.class_list)
+    except OSError:
+        return  # the session has ended, and its list is deleted
+    if looks > 1 and size_bytes - before_bytes > _GROWTH_BYTES_MAX:
+        _look_later(launch, size_bytes, looks - 1)
+    else:
+        write_archive(launch)
 
 
 def _forget_list(launch: Launch) -> None:

@@ -127,8 +127,9 @@ class SessionOptions:
     prints (appended); None leaves it on stderr. `small_batches` halves the CPU time of queries
     whose micro-batches are small: plans are interpreted and the JVM's optimising compiler stays
     off, both of which pay for themselves only over much data. With `optimises_hot_code` it compiles
-    all the same what runs for each record of much data. `settings` are Spark's own and win over
-    ours.
+    all the same what runs for each record of much data. `purpose`: sessions of one purpose load the
+    same classes of Java, and share the archive of them that makes starts faster. `settings` are
+    Spark's own and win over ours.
     """
 
     app_name: str = "barnabas"
@@ -140,6 +141,7 @@ class SessionOptions:
     optimises_hot_code: bool = False
     driver_memory: str = "768m"
     telemetry_path: str | None = None
+    purpose: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -259,7 +261,7 @@ def _started(options: SessionOptions, say: Say, before_launch: Callable[[], None
 def _launch_of(options: SessionOptions) -> Launch | None:
     settings = _without_packages(options)
     packages = options.wanted_packages if PACKAGES in options.as_settings() else ()
-    return launch_of(settings, packages, options.ivy_directory, _spark_home())
+    return launch_of(settings, packages, options.ivy_directory, _spark_home(), options.purpose)
 
 
 def _submitted_settings(options: SessionOptions, launch: Launch | None) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,9 +51,9 @@ def learn(tmp_path: Path, home: str) -> str:
     return str(tmp_path / "ivy")
 
 
-def launch(ivy: str, home: str, **settings: str) -> Launch | None:
+def launch(ivy: str, home: str, purpose: str = "", **settings: str) -> Launch | None:
     given = {"spark.master": "local[2]", "spark.driver.memory": "768m"}
-    return launch_of({**given, **settings}, PACKAGES, ivy, home)
+    return launch_of({**given, **settings}, PACKAGES, ivy, home, purpose)
 
 
 def test_packages_are_on_the_class_path_once_they_were_resolved(tmp_path: Path, home: str) -> None:
@@ -147,6 +148,52 @@ def test_another_jar_at_the_same_path_needs_another_archive(
     assert found.archive == before
     (tmp_path / changed).write_text("as installed again")
     assert found.archive != before
+
+
+@pytest.mark.parametrize(
+    ("sizes", "written_after"),
+    [([5_000], 1), ([200_000, 205_000], 2), ([200_000, 400_000, 401_000], 3), ([], None)],
+)
+def test_the_archive_is_written_once_few_classes_are_loaded(
+    sizes: list[int],
+    written_after: int | None,
+    tmp_path: Path,
+    home: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = launch(learn(tmp_path, home), home)
+    assert found is not None
+    looks = 0
+
+    class Timer:
+        """Due at once."""
+
+        def __init__(self, _seconds: float, look: Any, arguments: Any) -> None:
+            self._look, self._arguments = look, arguments
+
+        def start(self) -> None:
+            nonlocal looks
+            if looks < len(sizes):
+                Path(found.class_list).write_bytes(b"x" * sizes[looks])
+            looks += 1
+            self._look(*self._arguments)
+
+    written = []
+    monkeypatch.setattr(launching, "write_archive", lambda _launch: written.append(looks))
+    monkeypatch.setattr(launching.threading, "Timer", Timer)
+    launching.archive_later(found)
+    assert written == ([] if written_after is None else [written_after])
+
+
+def test_each_purpose_has_an_archive(tmp_path: Path, home: str) -> None:
+    """The first start of one says which classes are in it: others load more."""
+    ivy = learn(tmp_path, home)
+    found = {purpose: launch(ivy, home, purpose) for purpose in ("", "sql")}
+    plain, sql = found[""], found["sql"]
+    assert plain is not None
+    assert sql is not None
+    assert plain.archive != sql.archive
+    assert plain.arguments() == sql.arguments()
 
 
 def test_an_archive_is_written_whole_or_not_at_all(tmp_path: Path, home: str) -> None:

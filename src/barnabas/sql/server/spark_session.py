@@ -90,6 +90,7 @@ def spark_session(
     options = SessionOptions(
         app_name=f"barnabas sql {config.service_id}",
         master=config.spark_master,
+        purpose="sql",
         # Rows of Spark's are parcels of many records, but for those that its Kafka source reads.
         small_batches=True,
         optimises_hot_code=bool(config.pipelines) or not config.is_set(WORKERS_READ),
