@@ -11,7 +11,7 @@ from barnabas.app.local_nodes import standalone_properties
 from barnabas.app.metrics.access import metrics_access
 from barnabas.app.metrics.collecting import Show
 from barnabas.app.metrics.endpoint import MetricsEndpoint
-from barnabas.connect.rest.protection import protected as protected_worker
+from barnabas.connect.rest.app import protected as protected_worker
 from barnabas.demo.dashboard.server import DashboardServer
 from barnabas.demo.dashboard.state import DashboardState
 from barnabas.node.config.node_config import NodeConfig

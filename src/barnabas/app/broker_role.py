@@ -11,7 +11,6 @@ from functools import partial
 from random import Random
 
 from barnabas.app.background import Background
-from barnabas.app.certificates import ListenerCertificates
 from barnabas.app.coordinators import (
     Coordinators,
     keep_coordinators,
@@ -19,7 +18,13 @@ from barnabas.app.coordinators import (
     make_shares,
     make_transactions,
 )
-from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
+from barnabas.app.listening import (
+    LIMIT_KEYS,
+    ListenerCertificates,
+    bind_listeners,
+    follow_limits,
+    server_limits,
+)
 from barnabas.app.log_directories import LogDirectories
 from barnabas.app.logins import Gates
 from barnabas.app.quotas import ListenerQuotas

@@ -6,8 +6,13 @@
 from functools import partial
 from random import Random
 
-from barnabas.app.certificates import ListenerCertificates
-from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
+from barnabas.app.listening import (
+    LIMIT_KEYS,
+    ListenerCertificates,
+    bind_listeners,
+    follow_limits,
+    server_limits,
+)
 from barnabas.app.logins import Gates
 from barnabas.app.quotas import ListenerQuotas
 from barnabas.base.clock import Clock

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from barnabas.app.authorization import Authorization
 from barnabas.app.broker_role import BrokerRole
-from barnabas.app.certificates import ListenerCertificates
 from barnabas.app.controller_role import ControllerRole
+from barnabas.app.listening import ListenerCertificates
 from barnabas.app.logins import Gates
 from barnabas.app.metrics.access import LISTENER_KEY
 from barnabas.app.quotas import ListenerQuotas, busy_clock

@@ -40,8 +40,8 @@ Processes (each its own process group, ended with SIGTERM, clean within seconds)
     to the end; every figure is then readable from the output topics.
 
 Topics and what they carry are described in `barnabas.demo.topics`. The dashboard folds the output
-topics into figures with `barnabas.demo.figures.FigureBoard` and compares `board.figures()` with
-`truth["figures"]`: at the end of a run they are equal.
+topics into figures with `barnabas.demo.dashboard.state.FigureBoard` and compares
+`board.figures()` with `truth["figures"]`: at the end of a run they are equal.
 """
 
 from __future__ import annotations

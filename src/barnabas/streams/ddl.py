@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from barnabas.streams.errors import PipelineError
-from barnabas.streams.texts import nearest
+from barnabas.streams.names import nearest
 
 _TYPES: Final = (
     *("BOOLEAN", "TINYINT", "BYTE", "SMALLINT", "SHORT", "INT", "INTEGER", "BIGINT", "LONG"),

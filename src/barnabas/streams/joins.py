@@ -6,9 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from barnabas.streams.errors import PipelineError
-from barnabas.streams.names import RECORD_COLUMNS, TIMESTAMP, check_columns, value_columns
+from barnabas.streams.names import (
+    RECORD_COLUMNS,
+    TIMESTAMP,
+    check_columns,
+    check_duration,
+    check_word,
+    value_columns,
+)
 from barnabas.streams.steps import Building, Step
-from barnabas.streams.texts import check_duration, check_word
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

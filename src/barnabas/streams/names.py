@@ -1,18 +1,19 @@
-"""Names of columns: those of records, and those in expressions, checked against a step's.
+"""Names of columns, and other texts that describe a pipeline, checked when it is described.
 
 Of an expression's names only what is certain counts: a name in SQL that is a function, a word of
 the language or part of a form that is not read here passes, and so does everything after a step of
-the user's own.
+the user's own. Words, durations and topics Spark checks too, but after it has started, and in its
+own words.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from barnabas.streams.errors import PipelineError
-from barnabas.streams.texts import nearest
 
 KEY: Final = "_key"
 TIMESTAMP: Final = "_timestamp"
@@ -61,6 +62,13 @@ stddev_pop stddev_samp sum sum_distinct var_pop var_samp variance
 """
 _OF_COLUMNS: Final = frozenset(_COLUMN_FUNCTIONS.split())
 """PySpark's functions whose texts are names of columns, as far as this checks them."""
+_UNITS: Final = (
+    *("microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "year"),
+)
+_PAIR: Final = re.compile(r"\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s+([A-Za-z]+)(?=\s|$)")
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_TOPIC_LENGTH_MAX: Final = 249
+_LONG: Final = ("month", "year")
 
 
 def value_columns(columns: list[str]) -> list[str]:
@@ -144,3 +152,58 @@ def check_columns(where: str, names: Iterable[str], columns: Sequence[str] | Non
             shown = [column for column in columns if not column.startswith("_")]
             has = f"its columns are {', '.join(shown)}" if shown else "it has none"
             raise PipelineError(f"{where}: there is no column {name}{nearest(name, shown)} ({has})")
+
+
+def nearest(word: str, known: Collection[str]) -> str:
+    """Return a question that names the known word nearest to `word`; nothing if none is near."""
+    by_lower = {one.lower(): one for one in known}
+    close = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.5)
+    return f"; did you mean {by_lower[close[0]]}?" if close else ""
+
+
+def check_word(what: str, word: object, known: Collection[str]) -> None:
+    """Raise PipelineError for a word that is not one of the known."""
+    if word not in known:
+        choices = " or ".join(known)
+        raise PipelineError(f"{what} is {choices}, not {word!r}{nearest(str(word), known)}")
+
+
+def check_topic(topic: object) -> None:
+    """Raise PipelineError for a name that no topic can have."""
+    if not isinstance(topic, str) or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+        raise PipelineError(
+            f"a topic's name has ASCII letters, digits, '.', '_' and '-', which {topic!r} does not"
+        )
+    if len(topic) > _TOPIC_LENGTH_MAX:
+        raise PipelineError(f"a topic's name has at most {_TOPIC_LENGTH_MAX} characters: {topic}")
+
+
+def check_duration(
+    what: str, text: object, *, may_be_zero: bool = True, may_be_long: bool = False
+) -> None:
+    """Raise PipelineError for a text that Spark takes for no duration.
+
+    `may_be_long`: months and years count too. A text that begins with INTERVAL is left to Spark's
+    parser.
+    """
+    if not isinstance(text, str):
+        raise PipelineError(f"{what} is a text such as '1 minute', not {text!r}")
+    if text.strip().lower().startswith("interval") or "'" in text:
+        return
+    total, end = 0.0, 0
+    for match in _PAIR.finditer(text):
+        if match.start() != end:
+            break
+        end = match.end()
+        unit = match[3].lower().removesuffix("s")
+        if unit not in _UNITS:
+            raise PipelineError(
+                f"{what} is {text!r}, and {match[3]} is not a unit of time{nearest(unit, _UNITS)}"
+            )
+        if unit in _LONG and not may_be_long:
+            raise PipelineError(f"{what} is {text!r}: months and years vary, so give it in days")
+        total += float(match[2]) * (-1 if match[1] == "-" else 1)
+    if end == 0 or text[end:].strip():
+        raise PipelineError(f"{what} is a number and a unit, such as '1 minute', not {text!r}")
+    if total < 0 or (total == 0 and not may_be_zero):
+        raise PipelineError(f"{what} is {text!r}, and must be longer")

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.expressions import ColumnLike, Expression, named, to_column
 from barnabas.streams.formats import SCALAR_COLUMN, Format, Writer, binary, json, string
-from barnabas.streams.names import KEY, TIMESTAMP, check_columns, value_columns
+from barnabas.streams.names import KEY, TIMESTAMP, check_columns, check_topic, value_columns
 from barnabas.streams.sources import Source
 from barnabas.streams.steps import Building, Environment, Step
-from barnabas.streams.texts import check_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

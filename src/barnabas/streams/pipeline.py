@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.streams.environment import FIRST_START
 from barnabas.streams.errors import PipelineError
+from barnabas.streams.names import check_topic
 from barnabas.streams.outputs import Output, sources_of
 from barnabas.streams.run_options import RunOptions
 from barnabas.streams.sources import Source
-from barnabas.streams.texts import check_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from barnabas.streams.environment import REGISTRY_VARIABLE, default_bootstrap
 from barnabas.streams.errors import PipelineError
-from barnabas.streams.texts import check_duration, check_word, nearest
+from barnabas.streams.names import check_duration, check_word, nearest
 
 Guarantee = Literal["at_least_once", "exactly_once"]
 

@@ -17,9 +17,11 @@ from barnabas.streams.names import (
     TIMESTAMP,
     WRITTEN,
     check_columns,
+    check_duration,
+    check_topic,
+    check_word,
 )
 from barnabas.streams.steps import Building, Environment, Step, barrier
-from barnabas.streams.texts import check_duration, check_topic, check_word
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -25,12 +25,12 @@ from barnabas.streams.names import (
     TIMESTAMP,
     WRITTEN,
     check_columns,
+    check_word,
     value_columns,
 )
 from barnabas.streams.packing import packed, packed_schema, unpacked
 from barnabas.streams.sources import Source
 from barnabas.streams.steps import Building, Environment, OfFrame, ReadTopic, Step
-from barnabas.streams.texts import check_word
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Literal
 
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.expressions import ColumnLike, named, to_column
-from barnabas.streams.names import KEY, RECORD_COLUMNS, TIMESTAMP, check_columns, single_name
+from barnabas.streams.names import (
+    KEY,
+    RECORD_COLUMNS,
+    TIMESTAMP,
+    check_columns,
+    check_duration,
+    check_word,
+    single_name,
+)
 from barnabas.streams.steps import Building, Emission, Step
-from barnabas.streams.texts import check_duration, check_word
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

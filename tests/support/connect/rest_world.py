@@ -9,9 +9,8 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp
 
-from barnabas.connect.rest.app import RestApp
+from barnabas.connect.rest.app import RestApp, protected
 from barnabas.connect.rest.connectors import Resources
-from barnabas.connect.rest.protection import protected
 from support.connect.herder_world import SOURCE, HerderWorld
 
 

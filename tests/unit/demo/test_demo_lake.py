@@ -25,8 +25,7 @@ from barnabas.demo.dashboard.readers import ConnectorMonitor
 from barnabas.demo.dashboard.state import DashboardState
 from barnabas.demo.lake import server
 from barnabas.demo.lake.lake import Lake, NoLakeError, compare
-from barnabas.demo.lake.packages import S3_SERVER, SPARK
-from barnabas.demo.lake.place import ACCESS_KEY, SECRET_KEY, Place
+from barnabas.demo.lake.place import ACCESS_KEY, S3_SERVER, SECRET_KEY, SPARK, Place
 from barnabas.demo.lake.worker import OFFSET_COLUMN, PARTITION_COLUMN, worker_spec
 from barnabas.demo.outcome import all_right
 from barnabas.demo.topics import ICEBERG_GROUP, USER_ACTIVITY

@@ -13,7 +13,7 @@ from fastavro import parse_schema, schemaless_writer
 
 from barnabas.demo import statements, topics
 from barnabas.demo.contract import Figures
-from barnabas.demo.figures import FigureBoard
+from barnabas.demo.dashboard.state import FigureBoard
 from barnabas.demo.generators.simulation import World
 from barnabas.demo.reading import WINDOWED, AvroValues, read_row
 from barnabas.demo.schemas import (

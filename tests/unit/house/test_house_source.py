@@ -49,7 +49,6 @@ SMALLER_FOR_A_REASON = {
     "connect/worker/distributed/eager": "one of Kafka's assignors, beside the other",
     "demo/generators/events": "what three generators make",
     "demo/guardian": "a program of its own, which must start fast",
-    "demo/lake/packages": "versions, for the worker, its server and their tests",
     "demo/outside": "for four modules of the demo",
     "java/time/units": "for SQL's syntax, formats and runtime",
     "kafka/group_offsets": "for Connect and commands",

@@ -22,7 +22,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from barnabas.base.config.properties import parse_properties
-from barnabas.demo.lake.packages import SDK
+from barnabas.demo.lake.place import SDK
 from barnabas.spark import session, worker_daemon
 from barnabas.spark.jars import jar_digests, jar_name
 from barnabas.spark.session import (

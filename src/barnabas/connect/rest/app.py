@@ -1,7 +1,9 @@
 """The REST interface as an ASGI application: bodies in, JSON out, errors with Kafka's codes.
 
 Handlers block, so each runs in a thread. What another worker has to do is asked of it: `forward` in
-the query bounds that to two workers.
+the query bounds that to two workers. On loopback it answers to addresses and `localhost` alone, and
+to pages of other origins only where `access.control.allow.origin` names them: connectors read files
+and databases of their machine.
 
 Source: RestServer, HerderRequestHandler and ConnectExceptionMapper (Kafka 4.3).
 """
@@ -11,17 +13,23 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import httpx
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.errors.requests import ElsewhereError, RequestError, ShuttingDownError
-from barnabas.connect.rest.routes import Answer, Handler, Request, Route, names_of, parse_query
+from barnabas.connect.rest.bodies import Answer, Handler, Request, Route, names_of, parse_query
+from barnabas.web.guard import Refusal
+from barnabas.web.login import BasicLogin
+from barnabas.web.passwords import Passwords
+from barnabas.web.protection import Origins, Protection, Refused, Rules
 from barnabas.web.routing import Routes, segments
+from barnabas.web.watch import Watch
 
 _log = logging.getLogger(__name__)
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -34,6 +42,24 @@ _PHRASES: Final = {
     406: "Not Acceptable",
     413: "Request Entity Too Large",
     415: "Unsupported Media Type",
+}
+REQUESTS_MAX: Final = 200
+"""Requests that are answered at once; more are turned away until some are done."""
+_REALM: Final = "KafkaConnect"
+_INTERNAL: Final = (
+    ("POST", re.compile(r"/?connectors/[^/]+/tasks/?")),
+    ("PUT", re.compile(r"/?connectors/[^/]+/fence/?")),
+)
+"""Between workers, signed with their session key: no login."""
+_STATUSES: Final = {
+    Refusal.OTHER_HOST: 403,
+    Refusal.OTHER_ORIGIN: 403,
+    Refusal.NO_RIGHT: 403,
+    Refusal.NO_METHOD: 405,
+    Refusal.SLOW_BODY: 408,
+    Refusal.LARGE_BODIES: 503,
+    Refusal.TOO_MANY_REQUESTS: 503,
+    Refusal.NOT_READY: 503,
 }
 
 
@@ -213,3 +239,43 @@ async def _send(answer: Answer, extra: dict[str, str], is_head: bool, send: Send
     headers += [(name.encode(), value.encode()) for name, value in extra.items()]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if is_head else body})
+
+
+def refused(refusal: Refusal) -> Refused:
+    """A refusal as Kafka's worker says it."""
+    if refusal is Refusal.NO_LOGIN:
+        return Refused(401, b"User cannot access the resource.", b"text/plain")
+    status, text = _STATUSES[refusal], refusal.value
+    if refusal is Refusal.TOO_MANY_REQUESTS:
+        text = "The worker has too many requests"
+    body = json_bytes({"error_code": status, "message": text})
+    return Refused(status, body, b"application/json")
+
+
+def protected(
+    app: ASGIApp,
+    settings: Mapping[str, str],
+    *,
+    headers: Sequence[tuple[bytes, bytes]] = (),
+    passwords: Passwords | None = None,
+    is_on_loopback: bool = False,
+    watch: Watch | None = None,
+) -> Protection:
+    """Return the application behind what the worker's settings ask for."""
+    login = None
+    if passwords is not None:
+        login = BasicLogin(passwords, _REALM, is_open=_is_internal)
+    rules = Rules(
+        origins=Origins.of(settings),
+        own_names=() if is_on_loopback else None,
+        login=login,
+        watch=watch,
+        requests_max=REQUESTS_MAX,
+        headers=headers,
+    )
+    return Protection(app, refused, rules)
+
+
+def _is_internal(scope: Scope) -> bool:
+    path, asked = scope["path"], scope.get("method")  # a web socket has none
+    return any(asked == method and form.fullmatch(path) for method, form in _INTERNAL)

@@ -21,7 +21,7 @@ from barnabas.connect.errors.requests import (
     RequestError,
 )
 from barnabas.connect.rest import bodies
-from barnabas.connect.rest.routes import Answer, Request, Route
+from barnabas.connect.rest.bodies import Answer, Request, Route
 from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.herder import VERSION, Herder
 from barnabas.connect.worker.loggers import is_level

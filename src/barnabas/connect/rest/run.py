@@ -15,10 +15,9 @@ from barnabas.base.descriptors import raise_limit
 from barnabas.connect.config.providers import ConfigProviders
 from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.rest import settings as rest_settings
-from barnabas.connect.rest.app import RestApp
+from barnabas.connect.rest.app import RestApp, protected
+from barnabas.connect.rest.bodies import Route
 from barnabas.connect.rest.connectors import Resources
-from barnabas.connect.rest.protection import protected
-from barnabas.connect.rest.routes import Route
 from barnabas.connect.worker.connector_files import ConnectorFile
 from barnabas.connect.worker.herder import Herder
 from barnabas.connect.worker.making import make_herder

@@ -1,9 +1,13 @@
-"""The bucket's part of the demo's directory: objects, keys, and the S3 server's settings."""
+"""The bucket's part of the demo's directory: objects, keys, and the S3 server's settings.
+
+Also the Java packages of that server, and what Spark needs for Iceberg in a bucket.
+"""
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import sys
 from typing import Final
 
@@ -11,6 +15,7 @@ from barnabas.base.config.properties import format_properties
 from barnabas.base.private_files import write_private
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Workspace
+from barnabas.spark.packages import Package
 
 BUCKET: Final = "bucket"
 """The part's name, and that of its directory."""
@@ -26,6 +31,26 @@ _LOGGING: Final = """<configuration>
   <root level="WARN"><appender-ref ref="LOG" /></root>
 </configuration>
 """
+SDK: Final = "2.25.0"
+"""Of Amazon's SDK: Hadoop 3.4.1 is made for 2.24, one part of which is not published separately."""
+
+S3_SERVER: Final = Package(
+    "org.gaul:s3proxy:4.0.0",
+    # It can also pass on to other stores; ours is a directory.
+    (
+        *("com.azure:*", "com.google.cloud:*", "com.github.openstack4j.core*:*"),
+        *("org.apache.sshd:*", "software.amazon.awssdk:*"),
+    ),
+)
+WITHOUT: Final = ("software.amazon.awssdk:bundle",)
+"""All of Amazon's SDK in one file of 560 MB; what reaches a bucket has a thirtieth of that."""
+SPARK: Final = (
+    Package("org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"),
+    Package("org.apache.hadoop:hadoop-aws:3.4.1", WITHOUT),
+    Package(f"software.amazon.awssdk:s3:{SDK}"),
+    Package(f"software.amazon.awssdk:s3-transfer-manager:{SDK}"),
+    Package(f"software.amazon.awssdk:sts:{SDK}"),
+)
 
 
 class Place:
@@ -86,3 +111,9 @@ class Place:
 
     def _path(self, name: str) -> str:
         return os.path.join(self.directory, name)
+
+
+def java() -> str:
+    """Return the Java that Spark takes too."""
+    home = os.environ.get("JAVA_HOME")
+    return os.path.join(home, "bin", "java") if home else shutil.which("java") or "java"

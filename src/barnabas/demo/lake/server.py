@@ -14,7 +14,7 @@ from typing import Final
 import click
 
 from barnabas.base.private_files import write_private
-from barnabas.demo.lake.packages import S3_SERVER, SPARK, java
+from barnabas.demo.lake.place import S3_SERVER, SPARK, java
 from barnabas.spark.packages import PackageError, check, fetch_jars
 from barnabas.spark.session import default_ivy_directory
 

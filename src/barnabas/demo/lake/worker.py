@@ -12,8 +12,15 @@ from typing import Final
 from barnabas.demo.access import CONNECT, Access
 from barnabas.demo.broker import BARNABAS
 from barnabas.demo.connectors import WORKER, common_properties, write
-from barnabas.demo.lake.packages import SPARK, WITHOUT
-from barnabas.demo.lake.place import ACCESS_KEY, BUCKET_NAME, REGION, SECRET_KEY, Place
+from barnabas.demo.lake.place import (
+    ACCESS_KEY,
+    BUCKET_NAME,
+    REGION,
+    SECRET_KEY,
+    SPARK,
+    WITHOUT,
+    Place,
+)
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.topics import USER_ACTIVITY, WAREHOUSE_CONNECTOR
 from barnabas.demo.workspace import Settings, Workspace

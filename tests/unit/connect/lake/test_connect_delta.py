@@ -11,7 +11,7 @@ import duckdb
 import pytest
 from deltalake import DeltaTable
 
-from barnabas.connect.connectors.delta.tables import DeltaTables
+from barnabas.connect.connectors.delta.connectors import DeltaTables
 from barnabas.connect.connectors.lake.sink import LakeWriter
 from barnabas.connect.testing import ConnectKit
 from barnabas.schemas.data.errors import ConnectError

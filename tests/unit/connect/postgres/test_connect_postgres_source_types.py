@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.connect.connectors.postgres.source_types import source_parameters
+from barnabas.connect.connectors.postgres.catalog import source_parameters
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from barnabas import __version__
 from barnabas.connect.rest.app import RestApp
-from barnabas.connect.rest.routes import Answer, Request, Route
+from barnabas.connect.rest.bodies import Answer, Request, Route
 from barnabas.connect.tasks.base import TaskId
 from barnabas.schemas.data.errors import ConnectError
 from barnabas.web.listening import BoundListener, ListenAddress

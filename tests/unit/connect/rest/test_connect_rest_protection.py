@@ -11,7 +11,7 @@ import pytest
 from barnabas.connect.errors.requests import ElsewhereError
 from barnabas.connect.rest import settings
 from barnabas.connect.rest.app import RestApp
-from barnabas.connect.rest.routes import Answer, Request, Route
+from barnabas.connect.rest.bodies import Answer, Request, Route
 from barnabas.schemas.data.errors import ConfigError
 from barnabas.web.listening import ListenAddress
 from barnabas.web.passwords import Passwords

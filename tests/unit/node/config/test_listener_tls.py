@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-from barnabas.app.certificates import ListenerCertificates
+from barnabas.app.listening import ListenerCertificates
 from barnabas.base.errors import ConfigError
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.tls import TlsSide, dialling_tls, listening_tls

@@ -13,9 +13,8 @@ stream        the replication connection, and the thread that reads from it
 server        connections, quoting, errors
 slots         slots and publications
 rights        what the user may not do, and must
-catalog       what columns a table has
+catalog       what columns a table has, and parameters of schemas that tell their types
 types         columns' types: schemas, defaults, and values from PostgreSQL's text (pure)
-source_types  parameters of schemas that tell columns' types in the database (pure)
 texts         arrays, hstore, money, dates and times in PostgreSQL's text (pure)
 
 Source: the documentation and the events of Debezium's PostgreSQL connector 3.3; PostgreSQL's

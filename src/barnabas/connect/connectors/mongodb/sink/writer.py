@@ -18,11 +18,11 @@ from barnabas.connect.connectors.mongodb.settings import SINK, for_topic, is_tol
 from barnabas.connect.connectors.mongodb.sink.cdc import change_handler
 from barnabas.connect.connectors.mongodb.sink.models import (
     Model,
+    chain,
     delete_strategy,
     write_strategy,
 )
 from barnabas.connect.connectors.mongodb.sink.parts import SinkDocument, at_path
-from barnabas.connect.connectors.mongodb.sink.processors import chain
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data.errors import ConfigError, ConnectError, DataError
 
