@@ -63,24 +63,13 @@ class DropHeaders(PlainTransform):
 class InsertHeader(PlainTransform):
     """Adds a header with a fixed value."""
 
-    definition: ClassVar[Definition] = Definition(
-        [
-            Setting(
-                "header",
-                ConfigType.STRING,
-                importance=Importance.HIGH,
-                doc="The header's name.",
-                validator=non_null,
-            ),
-            Setting(
-                "value.literal",
-                ConfigType.STRING,
-                importance=Importance.HIGH,
+    definition: ClassVar[Definition] = Definition([
+        Setting("header", ConfigType.STRING, importance=Importance.HIGH, doc="The header's name.",
+                validator=non_null),
+        Setting("value.literal", ConfigType.STRING, importance=Importance.HIGH,
                 doc="The header's value; its type is that which the text looks like.",
-                validator=non_null,
-            ),
-        ]
-    )
+                validator=non_null),
+    ])  # fmt: skip
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         schema, value = text_to_value(parsed["value.literal"])

@@ -41,27 +41,14 @@ class MaskField(Sided):
     """Masks fields."""
 
     masks: ClassVar[bool] = True
-    definition: ClassVar[Definition] = Definition(
-        [
-            Setting(
-                "fields",
-                ConfigType.LIST,
-                importance=Importance.HIGH,
-                doc="The fields to mask.",
-                validator=list_of(is_empty_allowed=False),
-                is_distinct=True,
-            ),
-            Setting(
-                "replacement",
-                ConfigType.STRING,
-                default=None,
-                importance=Importance.LOW,
+    definition: ClassVar[Definition] = Definition([
+        Setting("fields", ConfigType.LIST, importance=Importance.HIGH, doc="The fields to mask.",
+                validator=list_of(is_empty_allowed=False), is_distinct=True),
+        Setting("replacement", ConfigType.STRING, default=None, importance=Importance.LOW,
                 doc="The replacement for numbers and strings, instead of 0 and an empty string.",
-                validator=non_empty,
-            ),
-            REPLACE_NULL,
-        ]
-    )
+                validator=non_empty),
+        REPLACE_NULL,
+    ])  # fmt: skip
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         self._fields: frozenset[str] = frozenset(parsed["fields"])

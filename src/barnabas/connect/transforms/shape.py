@@ -141,25 +141,13 @@ class _Flat:
 class SetSchemaMetadata(Sided):
     """Gives the schema a name or version."""
 
-    definition: ClassVar[Definition] = Definition(
-        [
-            Setting(
-                "schema.name",
-                ConfigType.STRING,
-                default=None,
-                importance=Importance.HIGH,
-                doc="The schema's name.",
-            ),
-            Setting(
-                "schema.version",
-                ConfigType.INT,
-                default=None,
-                importance=Importance.HIGH,
-                doc="The schema's version.",
-            ),
-            REPLACE_NULL,
-        ]
-    )
+    definition: ClassVar[Definition] = Definition([
+        Setting("schema.name", ConfigType.STRING, default=None, importance=Importance.HIGH,
+                doc="The schema's name."),
+        Setting("schema.version", ConfigType.INT, default=None, importance=Importance.HIGH,
+                doc="The schema's version."),
+        REPLACE_NULL,
+    ])  # fmt: skip
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         name, version = parsed["schema.name"], parsed["schema.version"]

@@ -66,23 +66,13 @@ class Rewriter:
 class RegexRouter(PlainTransform):
     """Replaces what of a topic's name matches a regular expression."""
 
-    definition: ClassVar[Definition] = Definition(
-        [
-            Setting(
-                "regex",
-                ConfigType.STRING,
-                importance=Importance.HIGH,
+    definition: ClassVar[Definition] = Definition([
+        Setting("regex", ConfigType.STRING, importance=Importance.HIGH,
                 doc="A Java regular expression that the whole topic has to match.",
-                validator=java_regex,
-            ),
-            Setting(
-                "replacement",
-                ConfigType.STRING,
-                importance=Importance.HIGH,
-                doc="Replacement of the match; $1 is its first group.",
-            ),
-        ]
-    )
+                validator=java_regex),
+        Setting("replacement", ConfigType.STRING, importance=Importance.HIGH,
+                doc="Replacement of the match; $1 is its first group."),
+    ])  # fmt: skip
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         self._rewrite = Rewriter(parsed["regex"], parsed["replacement"])
@@ -100,24 +90,14 @@ class RegexRouter(PlainTransform):
 class TimestampRouter(PlainTransform):
     """Makes the topic of the old one and the record's time."""
 
-    definition: ClassVar[Definition] = Definition(
-        [
-            Setting(
-                "topic.format",
-                ConfigType.STRING,
-                default="${topic}-${timestamp}",
+    definition: ClassVar[Definition] = Definition([
+        Setting("topic.format", ConfigType.STRING, default="${topic}-${timestamp}",
                 importance=Importance.HIGH,
-                doc="The new topic, in which ${topic} and ${timestamp} are replaced.",
-            ),
-            Setting(
-                "timestamp.format",
-                ConfigType.STRING,
-                default="yyyyMMdd",
+                doc="The new topic, in which ${topic} and ${timestamp} are replaced."),
+        Setting("timestamp.format", ConfigType.STRING, default="yyyyMMdd",
                 importance=Importance.HIGH,
-                doc="Format of the time, for Java's SimpleDateFormat, in UTC.",
-            ),
-        ]
-    )
+                doc="Format of the time, for Java's SimpleDateFormat, in UTC."),
+    ])  # fmt: skip
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         self._topic: str = parsed["topic.format"]

@@ -27,59 +27,33 @@ _COLUMNS: Final = re.compile(r",(?![^()]*\))")
 def definition(prefix: str, more: tuple[Setting, ...] = ()) -> Definition:
     """Return the settings of a sink whose names begin with `prefix`."""
     tables = f"{prefix}.tables"
-    return Definition(
-        (
-            *group(
-                "Tables",
-                (tables, _T.LIST, "", _HIGH, "The tables that records go to."),
-                (
-                    *(f"{tables}.dynamic-enabled", _T.BOOLEAN, False, _MEDIUM),
-                    "Use the value of the route field as the table's name.",
-                ),
-                (
-                    *(f"{tables}.route-field", _T.STRING, None, _MEDIUM),
-                    "The field that says which tables a record goes to; may have dots.",
-                ),
-                (
-                    *(f"{tables}.default-id-columns", _T.LIST, "", _MEDIUM),
-                    "Columns that identify a row, for upserts and deletes.",
-                ),
-                (
-                    *(f"{tables}.default-partition-by", _T.STRING, "", _MEDIUM),
-                    "Partitioning of new tables.",
-                ),
-                (
-                    *(f"{tables}.auto-create-enabled", _T.BOOLEAN, False, _MEDIUM),
-                    "Create missing tables.",
-                ),
-                (
-                    *(f"{tables}.evolve-schema-enabled", _T.BOOLEAN, False, _MEDIUM),
-                    "Add, widen and relax columns as records require.",
-                ),
-                (
-                    *(f"{tables}.schema-force-optional", _T.BOOLEAN, False, _MEDIUM),
-                    "Make all columns of new tables optional.",
-                ),
-                (
-                    *(f"{tables}.upsert-mode-enabled", _T.BOOLEAN, False, _MEDIUM),
-                    "Replace the row with the record's id.",
-                ),
-                (
-                    *(f"{tables}.cdc-field", _T.STRING, None, _MEDIUM),
-                    "Its value deletes a row where it begins with D or is true, else replaces it.",
-                ),
-            ),
-            *group(
-                "Commits",
-                (
-                    *(f"{prefix}.control.commit.interval-ms", _T.LONG, COMMIT_INTERVAL_MS, _MEDIUM),
-                    "Interval between commits.",
-                    validators.at_least(0),
-                ),
-            ),
-            *more,
-        )
-    )
+    return Definition((
+        *group("Tables",
+            (tables, _T.LIST, "", _HIGH, "The tables that records go to."),
+            (f"{tables}.dynamic-enabled", _T.BOOLEAN, False, _MEDIUM,
+             "Use the value of the route field as the table's name."),
+            (f"{tables}.route-field", _T.STRING, None, _MEDIUM,
+             "The field that says which tables a record goes to; may have dots."),
+            (f"{tables}.default-id-columns", _T.LIST, "", _MEDIUM,
+             "Columns that identify a row, for upserts and deletes."),
+            (f"{tables}.default-partition-by", _T.STRING, "", _MEDIUM,
+             "Partitioning of new tables."),
+            (f"{tables}.auto-create-enabled", _T.BOOLEAN, False, _MEDIUM, "Create missing tables."),
+            (f"{tables}.evolve-schema-enabled", _T.BOOLEAN, False, _MEDIUM,
+             "Add, widen and relax columns as records require."),
+            (f"{tables}.schema-force-optional", _T.BOOLEAN, False, _MEDIUM,
+             "Make all columns of new tables optional."),
+            (f"{tables}.upsert-mode-enabled", _T.BOOLEAN, False, _MEDIUM,
+             "Replace the row with the record's id."),
+            (f"{tables}.cdc-field", _T.STRING, None, _MEDIUM,
+             "Its value deletes a row where it begins with D or is true, else replaces it."),
+        ),
+        *group("Commits",
+            (f"{prefix}.control.commit.interval-ms", _T.LONG, COMMIT_INTERVAL_MS, _MEDIUM,
+             "Interval between commits.", validators.at_least(0)),
+        ),
+        *more,
+    ))  # fmt: skip
 
 
 @dataclass(slots=True, frozen=True)

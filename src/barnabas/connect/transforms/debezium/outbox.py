@@ -89,93 +89,41 @@ _PLACEMENT: Final = "table.fields.additional.placement"
 class EventRouter(PlainTransform):
     """Routes events of an outbox."""
 
-    definition: ClassVar[Definition] = Definition(
-        [
-            _column("table.field.event.id", "id", "The column with the event's id."),
-            _column("table.field.event.key", "aggregateid", "The column with the event's key."),
-            _column("table.field.event.type", "type", "The column with the event's type."),
-            _column("table.field.event.payload", "payload", "The column with the event itself."),
-            _column(
-                "table.field.event.timestamp",
-                None,
+    definition: ClassVar[Definition] = Definition([
+        _column("table.field.event.id", "id", "The column with the event's id."),
+        _column("table.field.event.key", "aggregateid", "The column with the event's key."),
+        _column("table.field.event.type", "type", "The column with the event's type."),
+        _column("table.field.event.payload", "payload", "The column with the event itself."),
+        _column("table.field.event.timestamp", None,
                 "The column with the record's time; without it, when the row was seen.",
-                importance=Importance.MEDIUM,
-            ),
-            Setting(
-                _PLACEMENT,
-                ConfigType.LIST,
-                default=None,
-                importance=Importance.HIGH,
+                importance=Importance.MEDIUM),
+        Setting(_PLACEMENT, ConfigType.LIST, default=None, importance=Importance.HIGH,
                 doc="Further columns, as column:header, column:envelope:alias or column:partition.",
-                group="Table",
-                width=Width.MEDIUM,
-                validator=lambda name, value: _check_additional(name, value),
-            ),
-            Setting(
-                "table.fields.additional.error.on.missing",
-                ConfigType.BOOLEAN,
-                default=True,
-                doc="Fail if such a column is missing.",
-                group="Table",
-                width=Width.MEDIUM,
-            ),
-            _column(
-                "table.field.event.schema.version", None, "The column with the schema's version."
-            ),
-            _column(
-                "table.op.invalid.behavior",
-                "warn",
+                group="Table", width=Width.MEDIUM,
+                validator=lambda name, value: _check_additional(name, value)),
+        Setting("table.fields.additional.error.on.missing", ConfigType.BOOLEAN, default=True,
+                doc="Fail if such a column is missing.", group="Table", width=Width.MEDIUM),
+        _column("table.field.event.schema.version", None, "The column with the schema's version."),
+        _column("table.op.invalid.behavior", "warn",
                 "Action when a row is updated: warn, error (in the log) or fatal.",
-                importance=Importance.MEDIUM,
-                validator=one_of_any_case("warn", "error", "fatal"),
-            ),
-            Setting(
-                "table.expand.json.payload",
-                ConfigType.BOOLEAN,
-                default=False,
-                doc="Read a JSON payload as a struct.",
-                group="Table",
-                width=Width.MEDIUM,
-            ),
-            _column(
-                "table.json.payload.null.behavior",
-                "ignore",
+                importance=Importance.MEDIUM, validator=one_of_any_case("warn", "error", "fatal")),
+        Setting("table.expand.json.payload", ConfigType.BOOLEAN, default=False,
+                doc="Read a JSON payload as a struct.", group="Table", width=Width.MEDIUM),
+        _column("table.json.payload.null.behavior", "ignore",
                 "Handling of null in such JSON: ignore or optional_bytes.",
                 importance=Importance.MEDIUM,
-                validator=one_of_any_case("ignore", "optional_bytes"),
-            ),
-            _column(
-                "route.by.field",
-                "aggregatetype",
-                "The column of which the topic is made.",
-                importance=Importance.HIGH,
-                group="Router",
-            ),
-            _column(
-                "route.topic.regex",
-                "(?<routedByValue>.*)",
-                "A Java regular expression that this column has to match.",
-                group="Router",
-                validator=java_regex,
-            ),
-            _column(
-                "route.topic.replacement",
-                "outbox.event.${routedByValue}",
-                "The topic that is made of the match.",
-                importance=Importance.HIGH,
-                group="Router",
-            ),
-            Setting(
-                "route.tombstone.on.empty.payload",
-                ConfigType.BOOLEAN,
-                default=False,
-                importance=Importance.HIGH,
-                doc="Write a tombstone for an empty payload.",
-                group="Router",
-                width=Width.MEDIUM,
-            ),
-        ]
-    )
+                validator=one_of_any_case("ignore", "optional_bytes")),
+        _column("route.by.field", "aggregatetype", "The column of which the topic is made.",
+                importance=Importance.HIGH, group="Router"),
+        _column("route.topic.regex", "(?<routedByValue>.*)",
+                "A Java regular expression that this column has to match.", group="Router",
+                validator=java_regex),
+        _column("route.topic.replacement", "outbox.event.${routedByValue}",
+                "The topic that is made of the match.", importance=Importance.HIGH, group="Router"),
+        Setting("route.tombstone.on.empty.payload", ConfigType.BOOLEAN, default=False,
+                importance=Importance.HIGH, doc="Write a tombstone for an empty payload.",
+                group="Router", width=Width.MEDIUM),
+    ])  # fmt: skip
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         self._id: str = parsed["table.field.event.id"]

@@ -97,26 +97,15 @@ class _Fields:
 class TimezoneConverter(PlainTransform):
     """Converts moments of the rows of change events."""
 
-    definition: ClassVar[Definition] = Definition(
-        [
-            Setting(
-                "converted.timezone",
-                ConfigType.STRING,
-                default=None,
-                importance=Importance.HIGH,
-                doc="The time zone, as America/Los_Angeles or +08:00.",
-                width=Width.MEDIUM,
-                display_name="Converted Timezone",
-                validator=_given,
-            ),
-            _rules(
-                "include.list",
-                "Only these are converted: source:TABLE, topic:TOPIC or a name that may be either, "
-                "and :FIELD behind it for one field.",
-            ),
-            _rules("exclude.list", "These are not converted, in the same form."),
-        ]
-    )
+    definition: ClassVar[Definition] = Definition([
+        Setting("converted.timezone", ConfigType.STRING, default=None, importance=Importance.HIGH,
+                doc="The time zone, as America/Los_Angeles or +08:00.", width=Width.MEDIUM,
+                display_name="Converted Timezone", validator=_given),
+        _rules("include.list",
+               "Only these are converted: source:TABLE, topic:TOPIC or a name that may be "
+               "either, and :FIELD behind it for one field."),
+        _rules("exclude.list", "These are not converted, in the same form."),
+    ])  # fmt: skip
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         included, excluded = parsed["include.list"], parsed["exclude.list"]
