@@ -296,12 +296,7 @@ class Node:
         steps: list[Step] = [role.server.close for role in self._roles]
         steps.append(self.metadata.stop)
         steps.extend(role.abandon for role in self._roles)
-        steps.append(self._authorization.close)
-        if self._tracer is not None:
-            steps.append(self._tracer.close)
-        if self._own_disk is not None:
-            steps.append(self._own_disk.close)
-        await give_up(*steps)
+        await give_up(*steps, *self._last_steps())
 
     async def stop(self) -> None:
         """Give leaderships away, refuse new work, finish what is under way, flush and close.
@@ -311,12 +306,16 @@ class Node:
         steps: list[Step] = [role.leave for role in reversed(self._roles)]
         steps.append(self.metadata.stop)
         steps.extend(role.close for role in self._roles)
-        steps.append(self._authorization.close)
+        await take_all(*steps, *self._last_steps())
+
+    def _last_steps(self) -> list[Step]:
+        """Close what roles and metadata used until now."""
+        steps: list[Step] = [self._authorization.close]
         if self._tracer is not None:
             steps.append(self._tracer.close)
         if self._own_disk is not None:
             steps.append(self._own_disk.close)
-        await take_all(*steps)
+        return steps
 
 
 def lock_directories(disk: Disk, config: NodeConfig) -> None:

@@ -8,7 +8,7 @@ librdkafka, all three for Java), it gets the path.
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.base.errors import ConfigError
@@ -252,32 +252,27 @@ class Security:
         from barnabas.kafka.wire import Access
 
         login = (None if bearer is not None else self.login()) or Login("", "")
-        if not self.has_tls:
-            return Access(
-                bootstrap_servers,
-                mechanism=self.mechanism,
-                user=login.user,
-                password=login.password,
-                is_token=login.is_token,
-                bearer=bearer,
-                timeout_seconds=timeout_s,
-            )
-        own = self._own_key()
-        path = self._authorities_path()
-        return Access(
+        plain = Access(
             bootstrap_servers,
-            has_tls=True,
-            ca_path=path,
-            ca_pem=None if path else self._trusted(),
-            own=own,
-            checks_host=self.checks_names,
-            checks_certificate=self.checks_certificate,
             mechanism=self.mechanism,
             user=login.user,
             password=login.password,
             is_token=login.is_token,
             bearer=bearer,
             timeout_seconds=timeout_s,
+        )
+        if not self.has_tls:
+            return plain
+        own = self._own_key()
+        path = self._authorities_path()
+        return replace(
+            plain,
+            has_tls=True,
+            ca_path=path,
+            ca_pem=None if path else self._trusted(),
+            own=own,
+            checks_host=self.checks_names,
+            checks_certificate=self.checks_certificate,
         )
 
     def tls(self) -> ssl.SSLContext:

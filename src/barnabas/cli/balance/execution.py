@@ -58,7 +58,6 @@ class Outcome:
     """Moves whose topics were deleted."""
     changed: list[Move] = field(default_factory=list)
     """That somebody else cancelled, or sent elsewhere."""
-    leaders_elected: int = 0
     still_throttled: list[int] = field(default_factory=list)
     """Nodes that did not answer when throttles were removed."""
 
@@ -223,8 +222,7 @@ class Execution:
         """Let the first replicas lead; those that cannot (not in sync yet) will later."""
         keys = [_key(move) for move in self.outcome.moved]
         if keys:
-            outcome = elect(self._admin, keys)
-            self.outcome.leaders_elected = sum(error is None for error in outcome.values())
+            elect(self._admin, keys)
 
 
 def _key(move: Move) -> TopicPartition:

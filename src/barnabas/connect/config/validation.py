@@ -402,12 +402,10 @@ def _matches(pattern: str, topic: str) -> bool:
         raise ConfigError(f"{TOPICS_REGEX}: {error}") from None
 
 
-def enriched(
-    definition: Definition, settings: Mapping[str, str | None], *, is_strict: bool = False
-) -> Definition:
+def enriched(definition: Definition, settings: Mapping[str, str | None]) -> Definition:
     """Return the definition with the settings of all named transforms and predicates.
 
-    Classes that cannot be used are left to `validate`; if `is_strict`, they raise ConfigError.
+    Classes that cannot be used are left to `validate`.
     """
     for kind, prefix, group, implicit in _NAMED:
         aliases = parse_value(prefix, settings.get(prefix), ConfigType.LIST) or []
@@ -415,7 +413,7 @@ def enriched(
             place = f"{prefix}.{alias}."
             type_name, inner_group = f"{place}type", f"{group}: {alias}"
             definition = definition.plus(_type_settings(kind, alias, place, inner_group, settings))
-            inner = _definition_of(kind, type_name, settings.get(type_name), is_strict=is_strict)
+            inner = _definition_of(kind, type_name, settings.get(type_name))
             if inner is not None:
                 own = inner.without(PREDICATE, NEGATE) if implicit else inner
                 whole = Definition((*implicit, *own.settings.values()))
@@ -470,19 +468,14 @@ def _type_validator(kind: Kind, place: str, settings: Mapping[str, str | None]) 
     return check
 
 
-def _definition_of(
-    kind: Kind, setting: str, text: str | None, *, is_strict: bool
-) -> Definition | None:
+def _definition_of(kind: Kind, setting: str, text: str | None) -> Definition | None:
+    """What a named class can be set to; None if it cannot be used."""
     try:
         name = parse_value(setting, text, ConfigType.CLASS)
-        if name is None:
-            raise ConfigError(
-                f"Invalid value null for configuration {setting}: Not a {BASES[kind][0]}"
-            )
-        plugin = load_of(kind, name)
+        plugin = None if name is None else load_of(kind, name)
     except ConfigError:
-        if is_strict:
-            raise
+        return None
+    if plugin is None:
         return None
     definition = getattr(plugin, "definition", None)
     return definition if isinstance(definition, Definition) else Definition()
