@@ -6,7 +6,8 @@ import shutil
 import signal
 import sys
 import tempfile
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -32,6 +33,16 @@ Examples:
   barnabas dev --registry --connect --sql --console
   barnabas dev --override num.partitions=3 --override log.retention.hours=1
 """
+
+
+def _port_option(name: str, default: int, what: str) -> Callable[[Any], Any]:
+    return click.option(
+        f"--{name}-port",
+        type=click.IntRange(0, 65535),
+        default=default,
+        show_default=True,
+        help=f"Port of the {what}; 0 takes any free port.",
+    )
 
 
 @click.command(epilog=EPILOG)
@@ -74,37 +85,13 @@ Examples:
     "configurations for clients are written to DIRECTORY/security.",
 )
 @click.option("--registry", is_flag=True, help="Run a schema registry too.")
-@click.option(
-    "--registry-port",
-    type=click.IntRange(0, 65535),
-    default=8081,
-    show_default=True,
-    help="Port of the schema registry; 0 takes any free port.",
-)
+@_port_option("registry", 8081, "schema registry")
 @click.option("--connect", is_flag=True, help="Run a Connect worker too.")
-@click.option(
-    "--connect-port",
-    type=click.IntRange(0, 65535),
-    default=8083,
-    show_default=True,
-    help="Port of the Connect worker; 0 takes any free port.",
-)
+@_port_option("connect", 8083, "Connect worker")
 @click.option("--sql", is_flag=True, help="Run a SQL server too; it starts Spark.")
-@click.option(
-    "--sql-port",
-    type=click.IntRange(0, 65535),
-    default=8088,
-    show_default=True,
-    help="Port of the SQL server; 0 takes any free port.",
-)
+@_port_option("sql", 8088, "SQL server")
 @click.option("--console", is_flag=True, help="Run a web console for all of them too, on loopback.")
-@click.option(
-    "--console-port",
-    type=click.IntRange(0, 65535),
-    default=8090,
-    show_default=True,
-    help="Port of the console; 0 takes any free port.",
-)
+@_port_option("console", 8090, "console")
 @override_option
 @log_options
 @json_option
