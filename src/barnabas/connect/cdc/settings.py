@@ -297,13 +297,9 @@ def tables_and_columns(*lists: tuple[str, str, Importance]) -> tuple[SettingRow,
 
 
 SNAPSHOT_THREADS: Final[SettingRow] = (
-    "snapshot.max.threads",
-    INT,
-    1,
-    LOW,
-    "Pieces of a snapshot in one micro-batch, at least.",
+    "snapshot.max.threads", INT, 1, LOW, "Pieces of a snapshot in one micro-batch, at least.",
     at_least(1),
-)
+)  # fmt: skip
 SNAPSHOT_TABLES: Final[tuple[SettingRow, ...]] = (
     ("snapshot.include.collection.list", STRING, "", MEDIUM,
      "Regular expressions of captured tables that a snapshot reads; empty means all."),
@@ -311,27 +307,16 @@ SNAPSHOT_TABLES: Final[tuple[SettingRow, ...]] = (
      "Tables whose rows are read by the SELECT in snapshot.select.statement.overrides.<table>."),
 )  # fmt: skip
 PLACEHOLDER: Final[SettingRow] = (
-    "unavailable.value.placeholder",
-    STRING,
-    "__debezium_unavailable_value",
-    MEDIUM,
+    "unavailable.value.placeholder", STRING, "__debezium_unavailable_value", MEDIUM,
     "Stands for a large value that a change did not touch; hex: begins one in hexadecimal.",
-)
+)  # fmt: skip
 BAD_VALUES: Final[SettingRow] = (
-    "event.converting.failure.handling.mode",
-    STRING,
-    "warn",
-    MEDIUM,
-    "Handling of values that cannot be represented.",
-    one_of_any_case("warn", "fail", "skip"),
-)
+    "event.converting.failure.handling.mode", STRING, "warn", MEDIUM,
+    "Handling of values that cannot be represented.", one_of_any_case("warn", "fail", "skip"),
+)  # fmt: skip
 HEADERS: Final[SettingRow] = (
-    "extended.headers.enabled",
-    BOOLEAN,
-    True,
-    LOW,
-    "Add headers that identify the connector.",
-)
+    "extended.headers.enabled", BOOLEAN, True, LOW, "Add headers that identify the connector.",
+)  # fmt: skip
 SIGNALS: Final[tuple[SettingRow, ...]] = (
     ("signal.data.collection", STRING, "", MEDIUM,
      "The table (schema.table) that signals are written to, and the marks of snapshots."),

@@ -48,17 +48,11 @@ _DIRECTORY: Final = (
 class FilesSink(SinkConnector):
     """Topics to files of a directory."""
 
-    definition = SINK.plus(
-        group(
-            "Files",
-            _DIRECTORY,
-            (
-                *("files.compression.type", _T.STRING, "none", _LOW),
-                "none or gzip, of JSON and bytes.",
-                validators.one_of_any_case("none", "gzip"),
-            ),
-        )
-    )
+    definition = SINK.plus(group("Files",
+        _DIRECTORY,
+        ("files.compression.type", _T.STRING, "none", _LOW, "none or gzip, of JSON and bytes.",
+         validators.one_of_any_case("none", "gzip")),
+    ))  # fmt: skip
 
     def conflicts(
         self, values: Mapping[str, Any], settings: Settings
@@ -81,37 +75,23 @@ class FilesSink(SinkConnector):
 class FilesSource(SourceConnector):
     """Files of a directory to topics."""
 
-    definition = SOURCE.without("topics.dir", "mode").plus(
-        group(
-            "Files",
-            _DIRECTORY,
-            ("topics.dir", _T.STRING, "", _LOW, "A directory below it that alone is read."),
-            ("topic", _T.STRING, None, _HIGH, "The topic of all files, in mode GENERIC."),
-            (
-                *("mode", _T.STRING, "GENERIC", _MEDIUM),
-                "GENERIC reads any files, RESTORE_BACKUP what the sink wrote.",
-                validators.one_of_any_case("RESTORE_BACKUP", "GENERIC"),
-            ),
-            (
-                *("files.glob", _T.STRING, "*", _MEDIUM),
-                "Which files are read: *.json of any directory, in/*.json of one.",
-            ),
-            (
-                *("files.poll.interval.ms", _T.LONG, 1000, _MEDIUM),
-                "Interval between polls of the directory for new files.",
-                validators.at_least(1),
-            ),
-            (
-                *("files.settle.ms", _T.LONG, 0, _MEDIUM),
-                "Time that a file must stay unchanged before it is read; 0 if files appear whole.",
-                validators.at_least(0),
-            ),
-            (
-                *("files.delete", _T.BOOLEAN, False, _LOW),
-                "Delete files once their records are in the topic.",
-            ),
-        )
-    )
+    definition = SOURCE.without("topics.dir", "mode").plus(group("Files",
+        _DIRECTORY,
+        ("topics.dir", _T.STRING, "", _LOW, "A directory below it that alone is read."),
+        ("topic", _T.STRING, None, _HIGH, "The topic of all files, in mode GENERIC."),
+        ("mode", _T.STRING, "GENERIC", _MEDIUM,
+         "GENERIC reads any files, RESTORE_BACKUP what the sink wrote.",
+         validators.one_of_any_case("RESTORE_BACKUP", "GENERIC")),
+        ("files.glob", _T.STRING, "*", _MEDIUM,
+         "Which files are read: *.json of any directory, in/*.json of one."),
+        ("files.poll.interval.ms", _T.LONG, 1000, _MEDIUM,
+         "Interval between polls of the directory for new files.", validators.at_least(1)),
+        ("files.settle.ms", _T.LONG, 0, _MEDIUM,
+         "Time that a file must stay unchanged before it is read; 0 if files appear whole.",
+         validators.at_least(0)),
+        ("files.delete", _T.BOOLEAN, False, _LOW,
+         "Delete files once their records are in the topic."),
+    ))  # fmt: skip
 
     def conflicts(
         self, values: Mapping[str, Any], settings: Settings

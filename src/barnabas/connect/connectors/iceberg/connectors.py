@@ -35,44 +35,24 @@ class IcebergSink(LakeSink):
     """Topics to tables of Iceberg."""
 
     prefix = "iceberg"
-    definition = definition(
-        prefix,
-        group(
-            "Iceberg",
-            (
-                *("iceberg.catalog", _T.STRING, "iceberg", Importance.MEDIUM),
-                "The catalog's name; its settings are iceberg.catalog.*, as Spark's catalogs have.",
-            ),
-            (
-                *("iceberg.tables.default-commit-branch", _T.STRING, None, _LOW),
-                "The branch that commits go to; main if not given.",
-            ),
-            ("iceberg.control.topic", _T.STRING, "control-iceberg", _LOW, "Taken: not needed."),
-            ("iceberg.control.group-id-prefix", _T.STRING, None, _LOW, "Taken: not needed."),
-            ("iceberg.control.commit.timeout-ms", _T.LONG, 30_000, _LOW, "Taken: not needed."),
-            ("iceberg.control.commit.threads", _T.INT, None, _LOW, "Taken: not needed."),
-            ("iceberg.hadoop-conf-dir", _T.STRING, None, _LOW, "Taken; use iceberg.hadoop.*."),
-        )
-        + group(
-            "Maintenance",
-            (
-                *(EXPIRE, _T.LONG, 0, _LOW),
-                (
-                    "How often snapshots beyond the table's history.expire.max-snapshot-age-ms "
-                    "are removed, after a commit; 0 is never."
-                ),
-                validators.at_least(0),
-            ),
-            (
-                *(REWRITE, _T.LONG, 0, _LOW),
-                (
-                    "How often small files of the main branch are joined, up to the table's "
-                    "write.target-file-size-bytes, after a commit; 0 is never."
-                ),
-                validators.at_least(0),
-            ),
-        ),
-    )
+    definition = definition(prefix, group("Iceberg",
+        ("iceberg.catalog", _T.STRING, "iceberg", Importance.MEDIUM,
+         "The catalog's name; its settings are iceberg.catalog.*, as Spark's catalogs have."),
+        ("iceberg.tables.default-commit-branch", _T.STRING, None, _LOW,
+         "The branch that commits go to; main if not given."),
+        ("iceberg.control.topic", _T.STRING, "control-iceberg", _LOW, "Taken: not needed."),
+        ("iceberg.control.group-id-prefix", _T.STRING, None, _LOW, "Taken: not needed."),
+        ("iceberg.control.commit.timeout-ms", _T.LONG, 30_000, _LOW, "Taken: not needed."),
+        ("iceberg.control.commit.threads", _T.INT, None, _LOW, "Taken: not needed."),
+        ("iceberg.hadoop-conf-dir", _T.STRING, None, _LOW, "Taken; use iceberg.hadoop.*."),
+    ) + group("Maintenance",
+        (EXPIRE, _T.LONG, 0, _LOW,
+         ("How often snapshots beyond the table's history.expire.max-snapshot-age-ms are removed, "
+          "after a commit; 0 is never."), validators.at_least(0)),
+        (REWRITE, _T.LONG, 0, _LOW,
+         ("How often small files of the main branch are joined, up to the table's "
+          "write.target-file-size-bytes, after a commit; 0 is never."), validators.at_least(0)),
+    ))  # fmt: skip
 
     def engines(self, settings: Settings) -> frozenset[EngineKind]:
         """Iceberg's classes of Java run in Spark's driver."""

@@ -42,31 +42,23 @@ def _is_topic_map(name: str, value: Any) -> None:
         raise invalid(name, value, str(error)) from None
 
 
-_CONNECTION: Final = group(
-    "Connection",
-    (
-        *("connection.uri", _T.PASSWORD, "mongodb://localhost:27017", _HIGH),
-        "MongoDB's connection string, with user and password.",
-    ),
+_CONNECTION: Final = group("Connection",
+    ("connection.uri", _T.PASSWORD, "mongodb://localhost:27017", _HIGH,
+     "MongoDB's connection string, with user and password."),
     ("server.api.version", _T.STRING, "", _LOW, "The version of the server's stable API to ask."),
     ("server.api.deprecation.errors", _T.BOOLEAN, False, _LOW, "Reject deprecated commands."),
     ("server.api.strict", _T.BOOLEAN, False, _LOW, "Reject commands outside that version."),
-)
+)  # fmt: skip
 _FORMATS: Final = validators.one_of_any_case("json", "bson", "schema")
-_TOLERANCE: Final = group(
-    "Errors",
-    (
-        *("errors.tolerance", _T.STRING, "none", _MEDIUM, "none or all."),
-        validators.one_of_any_case("none", "all"),
-    ),
+_TOLERANCE: Final = group("Errors",
+    ("errors.tolerance", _T.STRING, "none", _MEDIUM, "none or all.",
+     validators.one_of_any_case("none", "all")),
     ("errors.log.enable", _T.BOOLEAN, False, _MEDIUM, "Log tolerated errors."),
     ("mongo.errors.tolerance", _T.STRING, "", _MEDIUM, "Wins over errors.tolerance."),
     ("mongo.errors.log.enable", _T.BOOLEAN, False, _MEDIUM, "Wins over errors.log.enable."),
-    (
-        *("mongo.errors.deadletterqueue.topic.name", _T.STRING, "", _MEDIUM),
-        "Topic for changes that the source cannot convert, as text.",
-    ),
-)
+    ("mongo.errors.deadletterqueue.topic.name", _T.STRING, "", _MEDIUM,
+     "Topic for changes that the source cannot convert, as text."),
+)  # fmt: skip
 
 SOURCE: Final = Definition((
     *_CONNECTION,
@@ -138,78 +130,56 @@ SOURCE: Final = Definition((
 ))  # fmt: skip
 
 _SINK: Final = "com.mongodb.kafka.connect.sink."
-SINK: Final = Definition(
-    (
-        *_CONNECTION,
-        *group(
-            "Namespaces",
-            ("database", _T.STRING, NO_DEFAULT, _HIGH, "To write to.", validators.non_empty),
-            ("collection", _T.STRING, "", _HIGH, "To write to; by default named as the topic."),
-            (
-                *("namespace.mapper", _T.STRING),
-                f"{_SINK}namespace.mapping.DefaultNamespaceMapper",
-                _HIGH,
-                "DefaultNamespaceMapper or FieldPathNamespaceMapper.",
-            ),
-            ("namespace.mapper.key.database.field", _T.STRING, "", _HIGH, "The field."),
-            ("namespace.mapper.key.collection.field", _T.STRING, "", _HIGH, "The field."),
-            ("namespace.mapper.value.database.field", _T.STRING, "", _HIGH, "The field."),
-            ("namespace.mapper.value.collection.field", _T.STRING, "", _HIGH, "The field."),
-            ("namespace.mapper.error.if.invalid", _T.BOOLEAN, False, _HIGH, "Or the default."),
+SINK: Final = Definition((
+    *_CONNECTION,
+    *group("Namespaces",
+        ("database", _T.STRING, NO_DEFAULT, _HIGH, "To write to.", validators.non_empty),
+        ("collection", _T.STRING, "", _HIGH, "To write to; by default named as the topic."),
+        ("namespace.mapper", _T.STRING, f"{_SINK}namespace.mapping.DefaultNamespaceMapper", _HIGH,
+         "DefaultNamespaceMapper or FieldPathNamespaceMapper."),
+        ("namespace.mapper.key.database.field", _T.STRING, "", _HIGH, "The field."),
+        ("namespace.mapper.key.collection.field", _T.STRING, "", _HIGH, "The field."),
+        ("namespace.mapper.value.database.field", _T.STRING, "", _HIGH, "The field."),
+        ("namespace.mapper.value.collection.field", _T.STRING, "", _HIGH, "The field."),
+        ("namespace.mapper.error.if.invalid", _T.BOOLEAN, False, _HIGH, "Or the default."),
+    ),
+    *group("Documents",
+        ("document.id.strategy", _T.STRING, f"{_SINK}processor.id.strategy.BsonOidStrategy", _HIGH,
+         "The class that makes _id."),
+        ("document.id.strategy.overwrite.existing", _T.BOOLEAN, False, _HIGH, "An _id."),
+        ("document.id.strategy.uuid.format", _T.STRING, "string", _HIGH, "string or binary."),
+        *(
+            (f"document.id.strategy.partial.{part}.projection.{what}", _T.STRING, "", _LOW, doc)
+            for part in ("key", "value")
+            for what, doc in (("type", "allowlist or blocklist."), ("list", "Fields."))
         ),
-        *group(
-            "Documents",
-            (
-                *("document.id.strategy", _T.STRING),
-                f"{_SINK}processor.id.strategy.BsonOidStrategy",
-                _HIGH,
-                "The class that makes _id.",
-            ),
-            ("document.id.strategy.overwrite.existing", _T.BOOLEAN, False, _HIGH, "An _id."),
-            ("document.id.strategy.uuid.format", _T.STRING, "string", _HIGH, "string or binary."),
-            *(
-                (f"document.id.strategy.partial.{part}.projection.{what}", _T.STRING, "", _LOW, doc)
-                for part in ("key", "value")
-                for what, doc in (("type", "allowlist or blocklist."), ("list", "Fields."))
-            ),
-            ("delete.on.null.values", _T.BOOLEAN, False, _MEDIUM, "Delete on tombstones."),
-            (
-                *("writemodel.strategy", _T.STRING),
-                f"{_SINK}writemodel.strategy.DefaultWriteModelStrategy",
-                _LOW,
-                "The class that says how documents are written.",
-            ),
-            ("delete.writemodel.strategy", _T.STRING, "", _LOW, "The same for deletes."),
-            (
-                *("post.processor.chain", _T.LIST),
-                f"{_SINK}processor.DocumentIdAdder",
-                _LOW,
-                "The processors of each document.",
-            ),
-            *(
-                (f"{part}.projection.{what}", _T.STRING, default, _LOW, doc)
-                for part in ("key", "value")
-                for what, default, doc in (
-                    ("type", "none", "none, allowlist or blocklist."),
-                    ("list", "", "Fields."),
-                )
-            ),
-            ("field.renamer.mapping", _T.STRING, "[]", _LOW, "New names.", _is_json_list),
-            ("field.renamer.regexp", _T.STRING, "[]", _LOW, "New names.", _is_json_list),
-            ("change.data.capture.handler", _T.STRING, "", _LOW, "The class that reads changes."),
+        ("delete.on.null.values", _T.BOOLEAN, False, _MEDIUM, "Delete on tombstones."),
+        ("writemodel.strategy", _T.STRING, f"{_SINK}writemodel.strategy.DefaultWriteModelStrategy",
+         _LOW, "The class that says how documents are written."),
+        ("delete.writemodel.strategy", _T.STRING, "", _LOW, "The same for deletes."),
+        ("post.processor.chain", _T.LIST, f"{_SINK}processor.DocumentIdAdder", _LOW,
+         "The processors of each document."),
+        *(
+            (f"{part}.projection.{what}", _T.STRING, default, _LOW, doc)
+            for part in ("key", "value")
+            for what, default, doc in (
+                ("type", "none", "none, allowlist or blocklist."), ("list", "", "Fields."),
+            )
         ),
-        *group(
-            "Writing",
-            ("max.batch.size", _T.INT, 0, _MEDIUM, "Writes at once; 0: all."),
-            ("bulk.write.ordered", _T.BOOLEAN, True, _MEDIUM, "Write documents in order."),
-            ("rate.limiting.timeout", _T.INT, 0, _LOW, "Milliseconds to rest."),
-            ("rate.limiting.every.n", _T.INT, 0, _LOW, "Batches between rests."),
-            ("max.num.retries", _T.INT, 1, _LOW, "Taken: the engine tries again with back-off."),
-            ("retries.defer.timeout", _T.INT, 5000, _LOW, "Taken: the engine's pauses hold."),
-        ),
-        *_TOLERANCE,
-    )
-)
+        ("field.renamer.mapping", _T.STRING, "[]", _LOW, "New names.", _is_json_list),
+        ("field.renamer.regexp", _T.STRING, "[]", _LOW, "New names.", _is_json_list),
+        ("change.data.capture.handler", _T.STRING, "", _LOW, "The class that reads changes."),
+    ),
+    *group("Writing",
+        ("max.batch.size", _T.INT, 0, _MEDIUM, "Writes at once; 0: all."),
+        ("bulk.write.ordered", _T.BOOLEAN, True, _MEDIUM, "Write documents in order."),
+        ("rate.limiting.timeout", _T.INT, 0, _LOW, "Milliseconds to rest."),
+        ("rate.limiting.every.n", _T.INT, 0, _LOW, "Batches between rests."),
+        ("max.num.retries", _T.INT, 1, _LOW, "Taken: the engine tries again with back-off."),
+        ("retries.defer.timeout", _T.INT, 5000, _LOW, "Taken: the engine's pauses hold."),
+    ),
+    *_TOLERANCE,
+))  # fmt: skip
 
 
 _ELSEWHERE: Final = (

@@ -95,14 +95,10 @@ OBJECTS: Final = group("S3 objects",
     ("s3.elastic.buffer.init.capacity", _T.INT, 131072, _LOW, "Taken; has no effect."),
 )  # fmt: skip
 
-POLLING: Final = group(
-    "S3 source",
-    (
-        *("s3.poll.interval.ms", _T.LONG, 60_000, _MEDIUM),
-        "Interval between polls of the bucket for new objects.",
-        validators.at_least(1),
-    ),
-)
+POLLING: Final = group("S3 source",
+    ("s3.poll.interval.ms", _T.LONG, 60_000, _MEDIUM,
+     "Interval between polls of the bucket for new objects.", validators.at_least(1)),
+)  # fmt: skip
 S3_SOURCE: Final = Definition((*SOURCE.settings.values(), *BUCKET, *POLLING))
 S3_SINK: Final = Definition((*SINK.settings.values(), *BUCKET, *OBJECTS))
 
