@@ -24,10 +24,7 @@ def _families(
     return [Family(prefix + name, kind, labels, what) for name, what in rows.items()]
 
 
-TOPIC_TRAFFIC: Final = _families(
-    "counter",
-    "kafka_server_brokertopicmetrics_",
-    ("topic",),
+TOPIC_TRAFFIC: Final = _families("counter", "kafka_server_brokertopicmetrics_", ("topic",),
     {
         "messagesin_total": "Records appended by this node as leader; without a topic: of all.",
         "bytesin_total": "Bytes appended by this node as leader, as they were sent.",
@@ -39,168 +36,101 @@ TOPIC_TRAFFIC: Final = _families(
         "failedfetchrequests_total": "Partitions of fetch requests that failed unexpectedly.",
         "totalsharefetchrequests_total": "Share fetches that asked for records of the topic.",
         "failedsharefetchrequests_total": "Share fetches that failed for one of its partitions.",
-        "totalshareacknowledgementrequests_total": (
-            "Requests of share groups' members with acknowledgements of records of the topic."
-        ),
-        "failedshareacknowledgementrequests_total": (
-            "Requests whose acknowledgements failed for one of the topic's partitions."
-        ),
+        "totalshareacknowledgementrequests_total": "Requests of share groups' members with "
+                                                   "acknowledgements of records of the topic.",
+        "failedshareacknowledgementrequests_total": "Requests whose acknowledgements failed for "
+                                                    "one of the topic's partitions.",
         "invalidmessagecrcrecords_total": "Batches whose checksum was wrong.",
         "invalidoffsetorsequencerecords_total": "Batches with a gap in their producer's sequence.",
     },
-)
-REPLICATION_TRAFFIC: Final = _families(
-    "counter",
-    "kafka_server_brokertopicmetrics_",
-    (),
-    {
-        "replicationbytesin_total": "Bytes that this node fetched as a follower.",
-        "replicationbytesout_total": "Bytes sent to followers.",
-    },
-)
+)  # fmt: skip
+REPLICATION_TRAFFIC: Final = _families("counter", "kafka_server_brokertopicmetrics_", (),
+    {"replicationbytesin_total": "Bytes that this node fetched as a follower.",
+     "replicationbytesout_total": "Bytes sent to followers."},
+)  # fmt: skip
 REQUESTS: Final = (
-    Family(
-        "kafka_network_requestmetrics_requests_total",
-        "counter",
-        ("request",),
-        "Requests that were handled, by API.",
+    Family("kafka_network_requestmetrics_requests_total", "counter", ("request",),
+           "Requests that were handled, by API."),
+    Family("kafka_network_requestmetrics_errors_total", "counter", ("error", "request"),
+           "Errors answered, by API: of whole requests, or of partitions of Produce and Fetch."),
+    *_families("summary", "kafka_network_requestmetrics_", ("quantile", "request"),
+        {"totaltimems": "Milliseconds from a request's arrival until its answer is sent.",
+         "requestqueuetimems": "Milliseconds until the request is begun.",
+         "localtimems": "Milliseconds in the node's own handler.",
+         "remotetimems": "Milliseconds it waits: for replicas, records or group members.",
+         "responsequeuetimems": "Milliseconds the answer waits for its turn on its connection.",
+         "responsesendtimems": "Milliseconds it takes to hand the answer to the socket."},
     ),
-    Family(
-        "kafka_network_requestmetrics_errors_total",
-        "counter",
-        ("error", "request"),
-        "Errors answered, by API: of whole requests, or of partitions of Produce and Fetch.",
-    ),
-    *_families(
-        "summary",
-        "kafka_network_requestmetrics_",
-        ("quantile", "request"),
-        {
-            "totaltimems": "Milliseconds from a request's arrival until its answer is sent.",
-            "requestqueuetimems": "Milliseconds until the request is begun.",
-            "localtimems": "Milliseconds in the node's own handler.",
-            "remotetimems": "Milliseconds it waits: for replicas, records or group members.",
-            "responsequeuetimems": "Milliseconds the answer waits for its turn on its connection.",
-            "responsesendtimems": "Milliseconds it takes to hand the answer to the socket.",
-        },
-    ),
-)
+)  # fmt: skip
 CONTROLLER: Final = (
-    *_families(
-        "gauge",
-        "kafka_controller_kafkacontroller_",
-        (),
-        {
-            "activecontrollercount": "1 on the active controller, 0 on the others.",
-            "activebrokercount": "Brokers that take part in the cluster.",
-            "fencedbrokercount": "Registered brokers that are fenced: down, or not started yet.",
-            "globaltopiccount": "Topics of the cluster.",
-            "globalpartitioncount": "Partitions of the cluster.",
-            "offlinepartitionscount": "Partitions without a leader.",
-            "preferredreplicaimbalancecount": "Partitions not led by their preferred replica.",
-            "lastappliedrecordoffset": "The last metadata record that this node has applied.",
-            "lastappliedrecordtimestamp": "When that was written, in ms since 1970.",
-            "lastappliedrecordlagms": "Milliseconds since then; 0 on the active controller.",
-        },
+    *_families("gauge", "kafka_controller_kafkacontroller_", (),
+        {"activecontrollercount": "1 on the active controller, 0 on the others.",
+         "activebrokercount": "Brokers that take part in the cluster.",
+         "fencedbrokercount": "Registered brokers that are fenced: down, or not started yet.",
+         "globaltopiccount": "Topics of the cluster.",
+         "globalpartitioncount": "Partitions of the cluster.",
+         "offlinepartitionscount": "Partitions without a leader.",
+         "preferredreplicaimbalancecount": "Partitions not led by their preferred replica.",
+         "lastappliedrecordoffset": "The last metadata record that this node has applied.",
+         "lastappliedrecordtimestamp": "When that was written, in ms since 1970.",
+         "lastappliedrecordlagms": "Milliseconds since then; 0 on the active controller."},
     ),
-    Family(
-        "kafka_controller_controllerstats_leaderelectionrateandtimems",
-        "summary",
-        (),
-        "Its `_count`: how often a partition got another leader. Times are not kept.",
+    Family("kafka_controller_controllerstats_leaderelectionrateandtimems", "summary", (),
+           "Its `_count`: how often a partition got another leader. Times are not kept."),
+    *_families("counter", "kafka_controller_controllerstats_", (),
+        {"uncleanleaderelections_total": "Elections whose leader was not in sync: records may "
+                                         "be lost."},
     ),
-    *_families(
-        "counter",
-        "kafka_controller_controllerstats_",
-        (),
-        {
-            "uncleanleaderelections_total": "Elections whose leader was not in sync: records may "
-            "be lost.",
-        },
-    ),
-)
+)  # fmt: skip
 REPLICAS: Final = (
-    *_families(
-        "gauge",
-        "kafka_server_replicamanager_",
-        (),
+    *_families("gauge", "kafka_server_replicamanager_", (),
         {
             "partitioncount": "Partitions that have a replica here.",
             "leadercount": "Partitions that this node leads.",
             "offlinereplicacount": "Replicas here whose log directory has failed.",
             "underreplicatedpartitions": "Led here, with a replica that is not in sync.",
             "underminisrpartitioncount": "Led here, with fewer in sync than min.insync.replicas: "
-            "acks=all is refused.",
+                                         "acks=all is refused.",
             "atminisrpartitioncount": "Led here, with just min.insync.replicas in sync.",
             "reassigningpartitions": "Led here, gaining or losing replicas.",
             "partitionswithlatetransactionscount": "Replicas here with a transaction that is open "
-            "for longer than transaction.max.timeout.ms and five minutes.",
+                                                   "for longer than transaction.max.timeout.ms "
+                                                   "and five minutes.",
             "produceridcount": "Idempotent producers that the logs here know.",
         },
     ),
-    *_families(
-        "counter",
-        "kafka_server_replicamanager_",
-        (),
-        {
-            "isrshrinks_total": "Times that replicas left the in-sync replicas of a partition.",
-            "isrexpands_total": "Times that a replica joined them.",
-            "failedisrupdates_total": "Such changes that the controller refused.",
-        },
+    *_families("counter", "kafka_server_replicamanager_", (),
+        {"isrshrinks_total": "Times that replicas left the in-sync replicas of a partition.",
+         "isrexpands_total": "Times that a replica joined them.",
+         "failedisrupdates_total": "Such changes that the controller refused."},
     ),
-)
+)  # fmt: skip
 PARTITIONS: Final = (
-    *_families(
-        "gauge",
-        "kafka_log_log_",
-        PARTITION,
-        {
-            "size": "Bytes of the replica's segments.",
-            "numlogsegments": "Segments of the replica.",
-            "logstartoffset": "First offset of the replica.",
-            "logendoffset": "Offset after its last record.",
-        },
-    ),
-    *_families(
-        "gauge",
-        "kafka_cluster_partition_",
-        PARTITION,
-        {
-            "underreplicated": "1 if a replica is not in sync. On the leader, as all of these.",
-            "insyncreplicascount": "Replicas in sync.",
-            "replicascount": "Replicas.",
-            "laststableoffsetlag": "Records that read_committed may not read yet.",
-            "underminisr": "1 if fewer replicas are in sync than min.insync.replicas.",
-            "atminisr": "1 if just as many are.",
-        },
-    ),
-    *_families(
-        "gauge",
-        "kafka_topic_partition_",
-        PARTITION,
-        {
-            "current_offset": "The high watermark. On the leader, as all of these.",
-            "oldest_offset": "First offset.",
-            "leader": "Node id of the leader.",
-            "leader_is_preferred": "1 if the preferred replica leads.",
-            "replicas": "Replicas.",
-            "in_sync_replica": "Replicas in sync.",
-            "under_replicated_partition": "1 if a replica is not in sync.",
-        },
-    ),
-    Family(
-        "kafka_topic_partitions",
-        "gauge",
-        ("topic",),
-        "Partitions of the topic; on the active controller.",
-    ),
-    Family(
-        "barnabas_partition_open_transaction_seconds",
-        "gauge",
-        PARTITION,
-        "Seconds since the producer of the oldest open transaction wrote last; on the leader.",
-    ),
-)
+    *_families("gauge", "kafka_log_log_", PARTITION,
+               {"size": "Bytes of the replica's segments.",
+                "numlogsegments": "Segments of the replica.",
+                "logstartoffset": "First offset of the replica.",
+                "logendoffset": "Offset after its last record."}),
+    *_families("gauge", "kafka_cluster_partition_", PARTITION,
+               {"underreplicated": "1 if a replica is not in sync. On the leader, as all of these.",
+                "insyncreplicascount": "Replicas in sync.",
+                "replicascount": "Replicas.",
+                "laststableoffsetlag": "Records that read_committed may not read yet.",
+                "underminisr": "1 if fewer replicas are in sync than min.insync.replicas.",
+                "atminisr": "1 if just as many are."}),
+    *_families("gauge", "kafka_topic_partition_", PARTITION,
+               {"current_offset": "The high watermark. On the leader, as all of these.",
+                "oldest_offset": "First offset.",
+                "leader": "Node id of the leader.",
+                "leader_is_preferred": "1 if the preferred replica leads.",
+                "replicas": "Replicas.",
+                "in_sync_replica": "Replicas in sync.",
+                "under_replicated_partition": "1 if a replica is not in sync."}),
+    Family("kafka_topic_partitions", "gauge", ("topic",),
+           "Partitions of the topic; on the active controller."),
+    Family("barnabas_partition_open_transaction_seconds", "gauge", PARTITION,
+           "Seconds since the producer of the oldest open transaction wrote last; on the leader."),
+)  # fmt: skip
 FETCHERS: Final = (
     Family("kafka_server_replicafetchermanager_maxlag", "gauge", ("clientId",),
            "Most records that a follower here lacks of what its leader has committed."),
@@ -219,8 +149,7 @@ PURGATORY: Final = _families(
     },
 )
 QUORUM: Final = (
-    *_families("gauge", "kafka_server_raft_metrics_",
-        (),
+    *_families("gauge", "kafka_server_raft_metrics_", (),
         {"current_leader": "Node id of the quorum's leader, -1 if this node knows none.",
          "current_epoch": "The quorum's epoch.",
          "high_watermark": "Offset up to which metadata is committed.",
@@ -238,61 +167,34 @@ QUORUM: Final = (
            "The last metadata record that this node has applied."),
 )  # fmt: skip
 LOGS: Final = (
-    *_families(
-        "gauge",
-        "kafka_log_logmanager_",
-        (),
+    *_families("gauge", "kafka_log_logmanager_", (),
         {"offlinelogdirectorycount": "Log directories that have failed."},
     ),
-    Family(
-        "kafka_log_logmanager_logdirectoryoffline",
-        "gauge",
-        ("logDirectory",),
-        "1 if the log directory has failed.",
+    Family("kafka_log_logmanager_logdirectoryoffline", "gauge", ("logDirectory",),
+           "1 if the log directory has failed."),
+    *_families("gauge", "barnabas_log_directory_", ("directory",),
+        {"size_bytes": "Bytes of the segments in the log directory.",
+         "free_bytes": "Bytes that its volume has free for the node.",
+         "total_bytes": "Bytes of its volume."},
     ),
-    *_families(
-        "gauge",
-        "barnabas_log_directory_",
-        ("directory",),
-        {
-            "size_bytes": "Bytes of the segments in the log directory.",
-            "free_bytes": "Bytes that its volume has free for the node.",
-            "total_bytes": "Bytes of its volume.",
-        },
+    *_families("gauge", "kafka_log_logcleaner_", (),
+        {"max_clean_time_secs": "Seconds that the last round of compaction took.",
+         "max_buffer_utilization_percent": "Percent of its map of keys that was in use.",
+         "max_compaction_delay_secs": "Seconds by which a log's compaction is overdue.",
+         "deadthreadcount": "Always 0: compaction begins again after a failure."},
     ),
-    *_families(
-        "gauge",
-        "kafka_log_logcleaner_",
-        (),
-        {
-            "max_clean_time_secs": "Seconds that the last round of compaction took.",
-            "max_buffer_utilization_percent": "Percent of its map of keys that was in use.",
-            "max_compaction_delay_secs": "Seconds by which a log's compaction is overdue.",
-            "deadthreadcount": "Always 0: compaction begins again after a failure.",
-        },
+    *_families("gauge", "kafka_log_logcleanermanager_", (),
+        {"max_dirty_percent": "The greatest share of a log that is not compacted.",
+         "time_since_last_run_ms": "Milliseconds since logs were last looked at.",
+         "uncleanable_partitions_count": "Logs that cannot be compacted."},
     ),
-    *_families(
-        "gauge",
-        "kafka_log_logcleanermanager_",
-        (),
-        {
-            "max_dirty_percent": "The greatest share of a log that is not compacted.",
-            "time_since_last_run_ms": "Milliseconds since logs were last looked at.",
-            "uncleanable_partitions_count": "Logs that cannot be compacted.",
-        },
+    *_families("counter", "barnabas_compaction_", (),
+        {"rounds_total": "Rounds of compaction.",
+         "failures_total": "Rounds that failed.",
+         "read_bytes_total": "Bytes read to rewrite segments.",
+         "written_bytes_total": "Bytes written for them."},
     ),
-    *_families(
-        "counter",
-        "barnabas_compaction_",
-        (),
-        {
-            "rounds_total": "Rounds of compaction.",
-            "failures_total": "Rounds that failed.",
-            "read_bytes_total": "Bytes read to rewrite segments.",
-            "written_bytes_total": "Bytes written for them.",
-        },
-    ),
-)
+)  # fmt: skip
 SOCKETS: Final = _families(
     "gauge",
     "kafka_server_socketservermetrics_",
@@ -354,8 +256,7 @@ CONSUMER_GROUPS: Final = (
            "Groups by kind (classic, consumer, share, streams) and state."),
     Family("kafka_server_group_coordinator_metrics_group_count", "gauge", ("protocol",),
            "Groups by kind."),
-    *_families("gauge", "kafka_coordinator_group_groupmetadatamanager_",
-        (),
+    *_families("gauge", "kafka_coordinator_group_groupmetadatamanager_", (),
         {"numgroups": "Groups.",
          "numoffsets": "Committed offsets.",
          "numgroupspreparingrebalance": "Groups that wait for members.",
