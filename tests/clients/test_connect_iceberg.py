@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyiceberg.table import StaticTable
 
 from support.connect.s3 import S3Server, s3_server
 from support.spark import needs_spark
@@ -65,6 +64,8 @@ def check(found: dict[str, Any]) -> None:
 
 
 def test_rows_are_there_once_in_a_directory_and_others_read_them(tmp_path: Path) -> None:
+    from pyiceberg.table import StaticTable  # takes a second, which every run would wait for
+
     warehouse = tmp_path / "warehouse"
     given = {
         "warehouse": f"file://{warehouse}",

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from pyiceberg.table import StaticTable
 from test_connect_killed import Doomed
 
 from barnabas.app.testing import Kafka
@@ -140,6 +139,8 @@ def test_each_record_is_a_row_of_iceberg_once(
     }
 
     def found() -> list[int]:
+        from pyiceberg.table import StaticTable  # takes a second, which every run would wait for
+
         versions = (warehouse / "db/rows/metadata").glob("v*.metadata.json")
         newest = max(versions, key=lambda one: int(one.name[1:].partition(".")[0]), default=None)
         if newest is None:
