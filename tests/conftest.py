@@ -1,5 +1,6 @@
 """How tests are shared out: among processes (`make test`), and campaigns in time (`make soak`)."""
 
+import atexit
 import gc
 import logging
 import os
@@ -93,8 +94,11 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_unconfigure() -> None:
-    """Let the interpreter clean up at its end: libraries complain of what it then finds left."""
-    gc.unfreeze()
+    """Let the interpreter clean up at its end: libraries complain of what it then finds left.
+
+    Not yet: pytest's own last collections would look through all of it, twice.
+    """
+    atexit.register(gc.unfreeze)
 
 
 @pytest.fixture(autouse=True)
