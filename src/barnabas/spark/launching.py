@@ -99,7 +99,7 @@ class Launch:
 
     @property
     def compiled(self) -> str:
-        """How the paths of files with our compiled Java code begin, which links to these jars."""
+        """The prefix of the paths of files with compiled Java code, which links to these jars."""
         return self.archive.removesuffix(".jsa")
 
     @property

@@ -15,7 +15,7 @@ import pytest
 PLACE = Path(pyspark.__file__).parent / "python" / "lib"
 ARCHIVES = sorted(PLACE.glob("*.zip"))
 PRINT = """\
-import barnabas.spark.worker_daemon  # imports nothing of theirs
+import barnabas.spark.worker_daemon  # imports neither package
 from barnabas.spark.archives import import_installed
 import_installed()
 import py4j, pyspark
