@@ -12,6 +12,7 @@ from typing import NamedTuple
 from barnabas.base.errors import ShownError
 from barnabas.base.ids import ZERO_UUID, Uuid, uuid_from_text
 from barnabas.protocol.messages import quorum
+from barnabas.protocol.messages.voters import KRaftVersionFeature
 
 KRAFT_VERSION_MAX = 1
 
@@ -81,7 +82,7 @@ class VoterSet:
                         quorum.Endpoint(name=end.listener, host=end.host, port=end.port)
                         for end in voter.endpoints
                     ],
-                    k_raft_version_feature=quorum.KRaftVersionFeature(
+                    k_raft_version_feature=KRaftVersionFeature(
                         min_supported_version=voter.kraft_version_min,
                         max_supported_version=voter.kraft_version_max,
                     ),

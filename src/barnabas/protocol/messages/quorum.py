@@ -14,6 +14,7 @@ from barnabas.protocol.fields import (
     uint16,
     uuid,
 )
+from barnabas.protocol.messages.voters import KRaftVersionFeature
 from barnabas.protocol.schema import Message, Struct, message, struct
 
 # Vote: a candidate asks for votes, or first whether it would get them.
@@ -287,12 +288,6 @@ class Endpoint(Struct):
     name: str = string("0+", map_key=True)
     host: str = string("0+")
     port: int = uint16("0+")
-
-
-@struct
-class KRaftVersionFeature(Struct):
-    min_supported_version: int = int16("0+")
-    max_supported_version: int = int16("0+")
 
 
 @struct

@@ -2,6 +2,7 @@
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.fields import array_of, boolean, int16, int32, int64, nested, string, uuid
+from barnabas.protocol.messages.consumer_groups import TopicPartitions
 from barnabas.protocol.schema import Message, Struct, message, struct
 
 # ShareGroupHeartbeat: the one request by which a member takes part in a share group (KIP-932).
@@ -52,17 +53,8 @@ class ShareGroupDescribeRequest(Message):
 
 
 @struct
-class ShareGroupDescribeTopicPartitions(Struct):
-    topic_id: Uuid = uuid("0+")
-    topic_name: str = string("0+")
-    partitions: list[int] = array_of(int32, "0+")
-
-
-@struct
 class ShareGroupDescribeAssignment(Struct):
-    topic_partitions: list[ShareGroupDescribeTopicPartitions] = array_of(
-        ShareGroupDescribeTopicPartitions, "0+"
-    )
+    topic_partitions: list[TopicPartitions] = array_of(TopicPartitions, "0+")
 
 
 @struct

@@ -21,13 +21,13 @@ from barnabas.node.coordinator.group.share.state import RequestTimes
 from barnabas.node.coordinator.group.step import Client, GroupTimers, Refusal, Step
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.consumer_groups import TopicPartitions
 from barnabas.protocol.messages.share_groups import (
     AlterShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequest,
     DescribedGroup,
     Member,
     ShareGroupDescribeAssignment,
-    ShareGroupDescribeTopicPartitions,
     ShareGroupHeartbeatRequest,
 )
 
@@ -169,9 +169,7 @@ class ShareGroupRequests(ModernGroupRequests[ShareGroup, ShareMember]):
             subscribed_topic_names=sorted(member.topic_names),
             assignment=ShareGroupDescribeAssignment(
                 topic_partitions=[
-                    ShareGroupDescribeTopicPartitions(
-                        topic_id=topic_id, topic_name=name, partitions=list(numbers)
-                    )
+                    TopicPartitions(topic_id=topic_id, topic_name=name, partitions=list(numbers))
                     for topic_id, numbers in member.assigned.items()
                     if (name := self._metadata.topic_name(topic_id)) is not None
                 ]
