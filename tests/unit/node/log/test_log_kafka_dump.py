@@ -23,7 +23,9 @@ TOOL = "org.apache.kafka.tools.DumpLogSegments"
 pytestmark = needs_apache_kafka
 
 
-@pytest.fixture(scope="module", params=["closed", "recovered"])
+@pytest.fixture(
+    scope="module", params=[pytest.param("closed", marks=pytest.mark.slow), "recovered"]
+)
 def log_files(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
