@@ -3,7 +3,7 @@
     keys, values, timestamps ─▶ partition of each key ─▶ pieces of at most a batch ─▶ its bytes
 
 A batch is the one that `protocol.records.encode_batch` makes of the same records, byte for byte:
-lengths and deltas become varints in NumPy, and Arrow joins them with keys and values.
+lengths and deltas become varints in NumPy, and Arrow puts them between keys and values.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _RECORD_OVERHEAD_BYTES: Final = 24
 """At most, of a record whose lengths are below a megabyte: all but key, value and headers."""
 _NOTHING: Final = -1
 """The length of what is null."""
+_NO_HEADERS: Final = pa.array([b"\0"], pa.binary())
 _POSITIVE: Final = 0x7FFFFFFF
 _MIX: Final = np.uint32(0x5BD1E995)
 _SEED: Final = np.uint32(0x9747B28C)
@@ -141,16 +142,14 @@ class RecordColumns:
             + (1 if self._headers is None else _sizes(self._headers))
         )
         attributes = _Varints(np.zeros(len(self), np.int64))
-        joined = pc.binary_join_element_wise(
+        parts = [
             _pieces(_Varints(sizes), attributes, stamps, offsets, keys),
             self._keys,
             _pieces(values),
             self._values,
-            b"\0" if self._headers is None else self._headers,
-            b"",
-            null_handling="replace",
-            null_replacement="",
-        )
+            _NO_HEADERS if self._headers is None else self._headers,
+        ]
+        joined = _by_record(parts)
         return _data(joined)
 
     def _cut(self) -> Iterator[RecordColumns]:
@@ -280,6 +279,21 @@ def _pieces(*parts: _Varints) -> Any:
         data = np.concatenate([part.bytes for part in parts], axis=1)[counts]
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
+
+
+def _by_record(parts: Sequence[Any]) -> Any:
+    """An Arrow array of the parts of the first record, those of the second, and so on.
+
+    A part that is the same in all records may be an array of one. Arrow's `take` copies them in
+    two thirds of the time that joining them as texts takes.
+    """
+    count = len(parts[0])
+    places = np.empty((count, len(parts)), np.int64)
+    start = 0
+    for number, part in enumerate(parts):
+        places[:, number] = np.arange(start, start + count) if len(part) == count else start
+        start += len(part)
+    return pa.concat_arrays(parts).take(pa.array(places.ravel()))
 
 
 def murmur2_of_all(keys: Any, suffix_bytes: int = 0) -> Any:
