@@ -1,4 +1,4 @@
-"""The worker's settings that are about its REST interface, and TLS of it and of its own requests.
+"""The worker's settings of its REST interface, and TLS: of the interface, and for other workers.
 
 `listeners` (this machine alone, `http://127.0.0.1:8083`, unless it says otherwise: Kafka's default
 is every address), `admin.listeners`, `rest.advertised.*`, `response.http.headers.config`,

@@ -1,6 +1,5 @@
-"""A record on its way to a document: its fields by their paths, and its `_id`.
-
-Where the `_id` comes from is `document.id.strategy`.
+"""A record on its way to a document: its fields by their paths, and its `_id`, which
+`document.id.strategy` makes.
 """
 
 from __future__ import annotations
