@@ -76,6 +76,8 @@ def server_command(
 
 def _run(values: dict[str, str], logs: Logs, as_json: bool) -> int:
     with extra_packages("sql", "the SQL server needs"):
+        import starlette  # noqa: F401  read in no time, and its absence is told before all else
+
         from barnabas.sql.server.config import ServerConfig, ServerConfigError
         from barnabas.sql.server.spark_session import ServerSession
     from barnabas.base import telemetry

@@ -38,11 +38,11 @@ def state_handler(operation: StateOperation[Resp]) -> Handler[BrokerServices, An
     """The handler of one of the requests. Only brokers may ask; changes are answered when they are
     committed."""
 
-    def handle(
+    def handle_share_state(
         services: BrokerServices, context: RequestContext, request: Any
     ) -> Resp | Awaitable[Resp]:
         if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
             return refuse(operation, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         return serve(operation, services.shares, request)
 
-    return handle
+    return handle_share_state
