@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make setup   install everything into $(VENV)"
 	@echo "make demo    broker, PostgreSQL, connectors, generators, Spark, dashboard and console (SECONDS=60 NODES=3 EXACTLY_ONCE=1 SECURE=1 WAREHOUSE=parquet)"
-	@echo "make test    linters, types and all tests"
+	@echo "make test    linters, types, and all tests that do not take too long"
 	@echo "make test-cluster  clients of the tests' cluster against three nodes, and again with SASL_SSL and ACLs"
 	@echo "make check   linters and types alone"
 	@echo "make audit   look for known vulnerabilities in what is installed; a part of make check"

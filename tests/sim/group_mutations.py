@@ -228,7 +228,7 @@ GROUP_MUTATIONS = [
     ),
     Mutation(
         "open transactions see one another",
-        "whatever a transaction has read is decided before the transaction is",
+        "all that a transaction has read is decided before the transaction is",
         _open_transactions_are_read,
         10,
         workload="exchange",

@@ -234,7 +234,7 @@ TOOL: Final = (
     Family("barnabas_client_telemetry_dropped_series_total", "counter", (),
            "Series that clients pushed beyond the limits."),
     Family("barnabas_metrics_collection_seconds", "gauge", (),
-           "How long it took to collect the figures of this scrape, in turns with other work."),
+           "Time from the start to the end of collecting the figures of this scrape."),
     Family("barnabas_build_info", "gauge", ("version",), "1, with the version of Barnabas."),
 )  # fmt: skip
 

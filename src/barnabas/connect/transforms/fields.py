@@ -115,7 +115,7 @@ class ReplaceField(Sided):
                 doc="The fields to leave out, even if they are included.", validator=list_of(),
                 is_distinct=True),
         Setting("include", ConfigType.LIST, default=[],
-                doc="The fields to keep; all if there are none.", validator=list_of(),
+                doc="The fields to keep; by default all.", validator=list_of(),
                 is_distinct=True),
         Setting("renames", ConfigType.LIST, default=[], doc="New names, as old1:new1,old2:new2.",
                 validator=_check_renames),
