@@ -59,8 +59,7 @@ def _converter(name: str, order: int, kind: Kind, label: str, what: str) -> tupl
             ConfigType.CLASS,
             None,
             _LOW,
-            f"The class that turns {what} into bytes of Kafka and back; by default "
-            "the worker's.",
+            f"The class that turns {what} into bytes of Kafka and back; by default the worker's.",
             _COMMON,
             order,
             Width.SHORT,
