@@ -150,7 +150,7 @@ class SharedStream:
     def forget(self, query_id: str) -> None:
         """Leave a query out for good: its state is deleted, too.
 
-        Raises CheckpointError, OSError.
+        Raises CheckpointError, OSError, KafkaException, CoordinatorError.
         """
         if self.knows(query_id):
             self._ask(lambda: self._forget(query_id), _LEAVE_SECONDS)
@@ -324,9 +324,11 @@ class SharedStream:
             self._commits.abort(number)
             raise
         batch = self._batch
-        # One that Spark had planned before its start has no rows.
         if batch is None or number != batch.number:
-            return
+            if reports:
+                self._commits.abort(number)
+                raise RuntimeError(f"nobody waits for micro-batch {number}")
+            return  # Spark had planned it before its start, and it has no rows
         self._take(batch, batch_id, reports)
         self._publish()
         batch.done.set()

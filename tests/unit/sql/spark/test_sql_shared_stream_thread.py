@@ -14,7 +14,15 @@ from confluent_kafka import IsolationLevel, KafkaError
 from barnabas.spark.supervision import QueryState
 from barnabas.sql.spark import shared_stream
 from barnabas.sql.spark.options import SparkQueryOptions
-from barnabas.sql.spark.parcels import Notes, Range, Report, Turn, Written, decode_parcel
+from barnabas.sql.spark.parcels import (
+    Notes,
+    Range,
+    Report,
+    Turn,
+    Written,
+    decode_parcel,
+    encode_parcel,
+)
 from barnabas.sql.spark.shared_ledger import Ledger
 from barnabas.sql.spark.shared_members import Participant
 from barnabas.sql.spark.shared_stream import SharedStream
@@ -74,6 +82,7 @@ class World:
         self.errors: dict[tuple[str, int], KafkaError] = {}
         self.asked: list[set[tuple[str, int]]] = []
         self.isolations: set[IsolationLevel] = set()
+        self.aborted: list[int] = []
         self.is_hanging = threading.Event()
         self.ranges: list[tuple[int, int, int, int]] = []
         """Share, partition, first and until of all that was done."""
@@ -135,6 +144,9 @@ class World:
 
     def begin(self, ledger: Ledger) -> None:
         pass
+
+    def abort(self, number: int) -> None:
+        self.aborted.append(number)
 
     def commit(self, number: int, written: list[Written]) -> None:
         pass
@@ -271,3 +283,17 @@ def test_a_range_is_read_once_more_when_all_its_leaders_answer(
     wait_until(lambda: world.queries["a"].read == 5, "its records")
     assert all(turn.is_repeated for _, turn in world.turns)
     assert len(world.turns) == 2
+
+
+def test_results_that_nobody_commits_fail_their_micro_batch(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else Spark would commit the state, and their records would not be read again."""
+    monkeypatch.setattr(shared_stream, "batch_number", lambda _checkpoint, batch_id: batch_id)
+    rows: list[bytes] = []
+    monkeypatch.setattr(shared_stream, "collect_binary", lambda _frame, _column: rows)
+    world.stream._write(cast("Any", None), 7)
+    rows.append(encode_parcel(Report(0, Notes(), None)))
+    with pytest.raises(RuntimeError, match="nobody waits for micro-batch 7"):
+        world.stream._write(cast("Any", None), 7)
+    assert world.aborted == [7]
