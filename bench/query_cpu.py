@@ -21,14 +21,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from bench.barnabas_server import BarnabasServer
 from bench.measure import TICKS_PER_SECOND, session_processes
 from bench.queries.engines import Engine, SqlServer
 from bench.queries.jobs import KINDS
 from bench.queries.run import ENGINES, engine_of
 from bench.queries.workloads import QuerySession, Reader, query_session
 from bench.settings import Settings
-from bench.wire import produce_first
 
 _JAVA: Final = "java"
 _DIGITS: Final = "0123456789-#"
@@ -59,7 +57,7 @@ def _used(path: Path) -> tuple[str, int]:
 
 
 def microseconds_by_part(
-    kind: str, engine: Engine, session: QuerySession, broker: int, arguments: argparse.Namespace
+    kind: str, engine: Engine, session: QuerySession, arguments: argparse.Namespace
 ) -> dict[str, float]:
     """The processor time of an event, by part: the median of the rounds."""
     job = session.job(engine, kind, is_exactly_once=arguments.exactly_once)
@@ -72,10 +70,10 @@ def microseconds_by_part(
         reader.await_covered(engine, session.total(kind), timeout)
         for _ in range(arguments.rounds):
             write = session.append(arguments.records, kind)
-            before = ticks_by_part(broker, engine.pid, threads=arguments.threads)
+            before = ticks_by_part(session.broker_pid, engine.pid, threads=arguments.threads)
             write()
             reader.await_covered(engine, session.total(kind), timeout)
-            after = ticks_by_part(broker, engine.pid, threads=arguments.threads)
+            after = ticks_by_part(session.broker_pid, engine.pid, threads=arguments.threads)
             for part, ticks in after.items():
                 used = (ticks - before[part]) / TICKS_PER_SECOND
                 found[part].append(used / arguments.records * 1e6)
@@ -102,17 +100,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         settings = replace(Settings(), directory=directory)
-        with BarnabasServer(directory / "node") as broker:
-            broker.format()
-            broker.start()
-            produce_first(broker.port, "bench-first")
-            with (
-                query_session(broker.port, settings) as session,
-                engine_of(arguments.engine, directory / "engine", session) as engine,
-            ):
-                for kind in arguments.kinds or KINDS:
-                    found = microseconds_by_part(kind, engine, session, broker.pid, arguments)
-                    _print(kind, found)
+        with (
+            query_session(settings) as session,
+            engine_of(arguments.engine, directory / "engine", session) as engine,
+        ):
+            for kind in arguments.kinds or KINDS:
+                _print(kind, microseconds_by_part(kind, engine, session, arguments))
 
 
 def _print(kind: str, found: dict[str, float]) -> None:

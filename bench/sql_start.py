@@ -25,12 +25,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from bench.barnabas_server import BarnabasServer
 from bench.measure import TICKS_PER_SECOND, session_processes
 from bench.queries.engines import SqlServer
 from bench.queries.workloads import QuerySession, Reader, query_session
 from bench.settings import Settings
-from bench.wire import produce_first
 
 _SAMPLE_SECONDS: Final = 0.05
 _RECORDS: Final = 50_000
@@ -163,8 +161,7 @@ class Run:
 
 def measure(session: QuerySession, directory: Path, wait_seconds: float) -> Run:
     """Start a server, send a statement, and end the server after its first result."""
-    access = session.bootstrap, session.registry_url, session.schema_id
-    with SampledServer(directory, *access) as server:
+    with SampledServer(directory, session.access) as server:
         events = {"start": server.began, "the server listens": time.monotonic()}
         time.sleep(wait_seconds)
         job = session.job(server, "count")
@@ -236,18 +233,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         settings = replace(Settings(), directory=directory)
-        with BarnabasServer(directory / "node") as broker:
-            broker.format()
-            broker.start()
-            produce_first(broker.port, "bench-first")
-            with query_session(broker.port, settings) as session:
-                session.append(_RECORDS)()
-                runs = []
-                for number in range(arguments.runs):
-                    run = measure(session, directory / "server", arguments.wait)
-                    sys.stdout.write(f"\nRun {number + 1}:\n")
-                    _print_run(run, arguments.every)
-                    runs.append(run)
+        with query_session(settings) as session:
+            session.append(_RECORDS)()
+            runs = []
+            for number in range(arguments.runs):
+                run = measure(session, directory / "server", arguments.wait)
+                sys.stdout.write(f"\nRun {number + 1}:\n")
+                _print_run(run, arguments.every)
+                runs.append(run)
         _print_medians(runs)
 
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
@@ -27,23 +28,24 @@ COMMIT_INTERVAL_MS: Final = 100
 START_SECONDS: Final = 120.0
 
 
+@dataclass(frozen=True, slots=True)
+class EngineAccess:
+    """The cluster and the registry of an engine. `schema_id`: of the values of `AVRO_SOURCE`."""
+
+    bootstrap: str
+    registry_url: str
+    schema_id: int
+
+
 class Engine(ABC):
     """Runs one job after the other. A context manager: whatever happens, its processes end."""
 
     name: ClassVar[str]
 
-    def __init__(
-        self,
-        directory: Path,
-        bootstrap: str,
-        registry_url: str,
-        schema_id: int,
-        cores: int | None = None,
-    ) -> None:
-        """With `cores` it runs on the first so many cores. `schema_id`: of the Avro records."""
-        self._registry_url, self._schema_id = registry_url, schema_id
+    def __init__(self, directory: Path, access: EngineAccess, cores: int | None = None) -> None:
+        """With `cores` it runs on the first so many cores."""
         self.directory = directory
-        self.bootstrap = bootstrap
+        self._access = access
         self._prefix = ["taskset", "-c", f"0-{cores - 1}"] if cores else []
         self._process: subprocess.Popen[bytes] | None = None
         shutil.rmtree(directory, ignore_errors=True)
@@ -112,7 +114,7 @@ class KafkaStreams(Engine):
 
     def run(self, job: Job) -> None:
         settings = {
-            "bootstrap.servers": self.bootstrap,
+            "bootstrap.servers": self._access.bootstrap,
             "application.id": f"bench-{job.sink}",
             "state.dir": str(self.directory / "state"),
             "auto.offset.reset": "earliest",
@@ -122,7 +124,7 @@ class KafkaStreams(Engine):
         }
         if job.is_exactly_once:
             settings["processing.guarantee"] = EXACTLY_ONCE
-        schema = [f"-Dschema={SCHEMA}", f"-Dschema.id={self._schema_id}"]
+        schema = [f"-Dschema={SCHEMA}", f"-Dschema.id={self._access.schema_id}"]
         classpath = f"{self._classes()}:{_classpath()}"
         source = AVRO_SOURCE if job.kind == AVRO else SOURCE
         other = OTHER if job.kind == "streams" else TABLE
@@ -162,15 +164,8 @@ class SqlServer(Engine):
     settings: ClassVar[dict[str, str]] = {}
     """More settings of all servers."""
 
-    def __init__(
-        self,
-        directory: Path,
-        bootstrap: str,
-        registry_url: str,
-        schema_id: int,
-        cores: int | None = None,
-    ) -> None:
-        super().__init__(directory, bootstrap, registry_url, schema_id, cores)
+    def __init__(self, directory: Path, access: EngineAccess, cores: int | None = None) -> None:
+        super().__init__(directory, access, cores)
         (port,) = free_ports(1)
         self.client = httpx.Client(
             base_url=f"http://127.0.0.1:{port}",
@@ -183,12 +178,12 @@ class SqlServer(Engine):
             "listeners": str(self.client.base_url).rstrip("/"),
             "ksql.service.id": f"bench_{port}_",
             "ksql.streams.state.dir": str(directory / "state"),
-            "ksql.schema.registry.url": registry_url,
+            "ksql.schema.registry.url": access.registry_url,
             **self.settings,
         }
         self._start(
             [
-                *(sys.executable, "-m", "barnabas", "sql", "server", "-b", bootstrap),
+                *(sys.executable, "-m", "barnabas", "sql", "server", "-b", access.bootstrap),
                 *(word for name, value in settings.items() for word in ("-o", f"{name}={value}")),
             ]
         )

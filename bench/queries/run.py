@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from bench.barnabas_server import BarnabasServer
 from bench.queries.engines import Engine, KafkaStreams, SqlServer
 from bench.queries.jobs import KINDS
 from bench.queries.workloads import (
@@ -20,7 +19,6 @@ from bench.queries.workloads import (
     rate,
 )
 from bench.settings import Settings
-from bench.wire import produce_first
 
 ENGINES: Final[dict[str, type[Engine]]] = {"streams": KafkaStreams, "barnabas": SqlServer}
 QUERY_NAMES: Final = (
@@ -47,13 +45,8 @@ def query_round(
         names.reverse()
     for name in names:
         print(f"Round {number + 1} of {settings.rounds}: queries on {name}", flush=True)
-        directory = settings.directory / "query-broker"
-        with noting(f"queries on {name}"), BarnabasServer(directory) as broker:
-            broker.format()
-            broker.start()
-            produce_first(broker.port, "bench-first")
-            with query_session(broker.port, settings) as session:
-                _measure(name, session, only, noting, partial(note, name))
+        with noting(f"queries on {name}"), query_session(settings) as session:
+            _measure(name, session, only, noting, partial(note, name))
 
 
 def _measure(
@@ -95,5 +88,4 @@ def engine_of(
     name: str, directory: Path, session: QuerySession, cores: int | None = None
 ) -> Engine:
     """An engine that can reach a session's cluster and registry."""
-    access = session.bootstrap, session.registry_url, session.schema_id
-    return ENGINES[name](directory, *access, cores)
+    return ENGINES[name](directory, session.access, cores)

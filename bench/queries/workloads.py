@@ -7,15 +7,16 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 import httpx
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from bench.barnabas_server import BarnabasServer
 from bench.measure import percentile
-from bench.queries.engines import Engine, SqlServer
+from bench.queries.engines import Engine, EngineAccess, SqlServer
 from bench.queries.jobs import (
     AVRO,
     AVRO_SOURCE,
@@ -35,7 +36,7 @@ from bench.queries.jobs import (
 )
 from bench.registry.servers import OwnRegistry
 from bench.settings import Settings
-from bench.wire import WireClient, make_topic
+from bench.wire import WireClient, make_topic, produce_first
 
 Figures = dict[str, float]
 MS_PER_SECOND: Final = 1_000
@@ -53,18 +54,13 @@ class QuerySession:
     """A broker with the sources' topics, and how many records the stream has so far."""
 
     port: int
+    broker_pid: int
     settings: Settings
-    registry_url: str
-    schema_id: int
-    """Of `AVRO_SOURCE`'s values."""
+    access: EngineAccess
     records: int = 0
     avro_records: int = 0
     clock_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000 - _BACK_MS)
     _names: itertools.count[int] = field(default_factory=itertools.count)
-
-    @property
-    def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
 
     def job(self, engine: Engine, kind: str, *, is_exactly_once: bool = False) -> Job:
         sink = f"results-{engine.name}-{next(self._names)}"
@@ -82,7 +78,7 @@ class QuerySession:
         self.clock_ms += _APPEND_MS
         if kind == AVRO:
             made = batches(
-                self.avro_records, records, at_ms, lambda n: avro_value_of(n, self.schema_id)
+                self.avro_records, records, at_ms, lambda n: avro_value_of(n, self.access.schema_id)
             )
             encoded = [(AVRO_SOURCE, *batch) for batch in made]
             self.avro_records += records
@@ -102,11 +98,18 @@ class QuerySession:
 
 
 @contextmanager
-def query_session(port: int, settings: Settings) -> Iterator[QuerySession]:
-    """The sources' topics on a broker, and a schema registry for as long as this lasts."""
-    make_sources(port)
-    bootstrap = f"127.0.0.1:{port}"
-    with OwnRegistry(settings.directory / "query-registry", bootstrap, "_schemas") as registry:
+def query_session(settings: Settings) -> Iterator[QuerySession]:
+    """A broker with the sources' topics, and a schema registry, for as long as this lasts."""
+    directory = settings.directory
+    with BarnabasServer(directory / "query-broker") as broker, ExitStack() as stack:
+        broker.format()
+        broker.start()
+        produce_first(broker.port, "bench-first")
+        make_sources(broker.port)
+        bootstrap = f"127.0.0.1:{broker.port}"
+        registry = stack.enter_context(
+            OwnRegistry(directory / "query-registry", bootstrap, "_schemas")
+        )
         registry.start()
         registry.await_answer("GET", "/subjects", settings.timeout_seconds)
         url = f"http://127.0.0.1:{registry.port}"
@@ -114,7 +117,8 @@ def query_session(port: int, settings: Settings) -> Iterator[QuerySession]:
             f"{url}/subjects/{AVRO_SOURCE}-value/versions", json={"schema": SCHEMA}, trust_env=False
         )
         answer.raise_for_status()
-        yield QuerySession(port, settings, url, answer.json()["id"])
+        access = EngineAccess(bootstrap, url, answer.json()["id"])
+        yield QuerySession(broker.port, broker.pid, settings, access)
 
 
 class Reader:
@@ -123,7 +127,7 @@ class Reader:
     def __init__(self, session: QuerySession, job: Job) -> None:
         self._consumer = Consumer(
             {
-                "bootstrap.servers": session.bootstrap,
+                "bootstrap.servers": session.access.bootstrap,
                 "group.id": f"bench-{job.sink}",
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
@@ -361,7 +365,7 @@ class Load:
         self.count = 0
         self._first = session.records
         self._rate = records_per_second
-        self._producer = Producer({"bootstrap.servers": session.bootstrap, "linger.ms": 5})
+        self._producer = Producer({"bootstrap.servers": session.access.bootstrap, "linger.ms": 5})
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
