@@ -58,9 +58,9 @@ class Cluster:
 
     Every node is broker and voter. Topics have up to three replicas, and with three nodes or more
     `min.insync.replicas` is 2. Ports are free ones of this machine's loopback, and a node that is
-    stopped keeps its own. Data is in a temporary directory that is removed at the end, or in
-    `directory`, which is kept and used again. `config` holds Kafka's broker properties, `racks`
-    is dealt out to the nodes in turn.
+    stopped keeps its own. Data is in a temporary directory that is removed at the end, and is not
+    forced to the disk, or in `directory`, which is kept and used again. `config` holds Kafka's
+    broker properties, `racks` is dealt out to the nodes in turn.
 
     `security` is None (plain text, and everybody may do everything), "scram", "plain", "mtls"
     or "tls". All but "tls", where nobody logs in, have ACLs and two users: admin may do
@@ -283,7 +283,14 @@ class Cluster:
         secured = None
         if self._security is not None:
             secured = open_secured(directory, self._security)
-        nodes = NodeSet(directory, self._count, self._overrides, self._racks, secured)
+        nodes = NodeSet(
+            directory,
+            self._count,
+            self._overrides,
+            self._racks,
+            secured,
+            is_durable=self._kept_directory is not None,
+        )
         self._nodes = nodes
         await nodes.start()
         if secured is not None:

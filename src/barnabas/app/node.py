@@ -129,15 +129,19 @@ class Node:
         clock: Clock | None = None,
         network: Network | None = None,
         random: Random | None = None,
+        *,
+        is_durable: bool = True,
     ) -> "Node":
         """A node on its directories, recovered, with its listeners bound.
+
+        With `is_durable` false nothing is forced to the disk (`LocalDisk`).
 
         Raises what says why it cannot be (one line each, see `cli.errors`), and then holds
         nothing but the lock of its directories, which goes with a `disk` that was given.
         """
         own_disk: LocalDisk | None = None
         if disk is None:
-            disk = own_disk = LocalDisk()
+            disk = own_disk = LocalDisk(is_durable=is_durable)
         clock = clock if clock is not None else SystemClock()
         if network is None:
             network = TcpNetwork(DescriptorReserve(files_to_come))

@@ -28,7 +28,10 @@ HOST = "127.0.0.1"
 
 
 class NodeSet:
-    """The nodes of one cluster below one directory. All methods belong to one event loop."""
+    """The nodes of one cluster below one directory. All methods belong to one event loop.
+
+    With `is_durable` false nothing is forced to the disk (`LocalDisk`).
+    """
 
     def __init__(
         self,
@@ -37,12 +40,15 @@ class NodeSet:
         overrides: Mapping[str, str],
         racks: Sequence[str] = (),
         secured: Secured | None = None,
+        *,
+        is_durable: bool = True,
     ) -> None:
         self.directory = directory
         self._count = count
         self._overrides = overrides
         self._racks = racks
         self.secured = secured
+        self._is_durable = is_durable
         self._reservation = PortReservation(HOST)
         self._known: dict[int, LocalNode] = {}
         self._running: dict[int, Node] = {}
@@ -126,7 +132,7 @@ class NodeSet:
             secured=self.secured,
         )
         config = NodeConfig.from_properties(properties)
-        disk = LocalDisk()
+        disk = LocalDisk(is_durable=self._is_durable)
         try:
             format_standalone(
                 disk,
@@ -156,7 +162,7 @@ class NodeSet:
                 self.secured.make_certificate(node_id, [HOST])
 
     def _format(self) -> None:
-        disk = LocalDisk()
+        disk = LocalDisk(is_durable=self._is_durable)
         try:
             nodes = list(self._known.values())
             format_nodes(
@@ -194,7 +200,7 @@ class NodeSet:
         if node_id in self._running:
             raise RuntimeError(f"node {node_id} runs already")
         config = NodeConfig.from_properties(dict(self._known[node_id].properties))
-        node = await Node.open(config)
+        node = await Node.open(config, is_durable=self._is_durable)
         await node.start()
         self._running[node_id] = node
 

@@ -106,10 +106,25 @@ def _open_new(path: str, flags: int) -> int:
     return os.open(path, flags, FILE_MODE)
 
 
-class LocalDisk:
-    """The machine's file system; fsync_soon runs in a few worker threads."""
+class FileInMemory(LocalFile):
+    """A file that may stay in the page cache, because nobody reads it after a crash."""
 
-    def __init__(self) -> None:
+    __slots__ = ()
+
+    def fsync(self) -> None:
+        pass
+
+
+class LocalDisk:
+    """The machine's file system; fsync_soon runs in a few worker threads.
+
+    With `is_durable` false nothing is forced to the disk: for directories that are deleted when
+    the process ends.
+    """
+
+    def __init__(self, *, is_durable: bool = True) -> None:
+        self._is_durable = is_durable
+        self._file_class = LocalFile if is_durable else FileInMemory
         self._fsync_pool = ThreadPoolExecutor(FSYNC_THREADS_MAX, thread_name_prefix="fsync")
         self._locks: list[int] = []
 
@@ -122,13 +137,14 @@ class LocalDisk:
                 raise
             # Kafka's snapshots are read-only files, and dumps may be run by anyone.
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        return LocalFile(path, fd)
+        return self._file_class(path, fd)
 
     def read(self, path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
 
     def write_atomic(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        sync = sync and self._is_durable
         temporary = path + ".tmp"
         with open(temporary, "wb", opener=_open_new) as file:
             file.write(data)
@@ -164,6 +180,8 @@ class LocalDisk:
         os.replace(source, target)
 
     def sync_dir(self, path: str) -> None:
+        if not self._is_durable:
+            return
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(fd)

@@ -86,6 +86,28 @@ def test_a_cluster_starts_again_where_it_was(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "meta.properties").exists()
 
 
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_only_data_that_is_kept_is_forced_to_the_disk(
+    is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced: set[str] = set()
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        forced.add(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    cluster = barnabas.Cluster(3, directory=tmp_path if is_kept else None)
+    with cluster, Kafka(cluster.bootstrap_servers) as kafka:
+        kafka.produce("some", [b"a"])
+        cluster.stop_node(1)
+        cluster.start_node(1)
+        assert kafka.consume("some", 1) == [b"a"]
+    of_nodes = {name for name in forced if not name.startswith("server.properties.")}
+    assert bool(of_nodes) is is_kept, forced
+
+
 def test_configuration_is_the_brokers() -> None:
     config = {"num.partitions": "3"}
     with barnabas.Cluster(config=config) as cluster, Kafka(cluster.bootstrap_servers) as kafka:
