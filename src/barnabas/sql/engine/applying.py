@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.analysis import commands
 from barnabas.sql.analysis.commands import (
@@ -24,10 +23,9 @@ from barnabas.sql.engine.cluster import Cluster, ClusterError, NewTopic, TopicIn
 from barnabas.sql.engine.command_log import ControlCommand, StoredCommand
 from barnabas.sql.engine.config import SINK_PARTITIONS, SINK_REPLICAS
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.catalog import format_named, is_wrapped, key_wrapping, value_wrapping
+from barnabas.sql.formats.registration import register_columns
 from barnabas.sql.names import backquoted
-from barnabas.sql.plan.steps import FormatChoice
-from barnabas.sql.schema import Column, Part
+from barnabas.sql.schema import Part
 from barnabas.sql.syntax import tree
 from barnabas.sql.syntax.tree import Statement
 
@@ -182,50 +180,21 @@ def make_topic(
         ) from error
 
 
-def register_schemas(
-    command: CreateSourceCommand, schemas: SchemaStore | None, *, is_sink: bool
-) -> None:
-    """Register the schemas of a source's key and value, as its records will have them.
+def register_schemas(source: DataSource, store: SchemaStore | None, *, is_sink: bool) -> None:
+    """Register the schemas of a source's key and value, as `register_columns` does.
 
-    Those of a stream or table over a topic are registered only if the subjects are new.
     Raises AnalysisError.
     """
-    source = command.source
-    _register(source, Part.KEY, source.formats.key, source.schema.key, schemas, is_sink)
-    _register(source, Part.VALUE, source.formats.value, source.schema.value, schemas, is_sink)
-
-
-def _register(
-    source: DataSource,
-    part: Part,
-    choice: FormatChoice,
-    columns: tuple[Column, ...],
-    schemas: SchemaStore | None,
-    is_sink: bool,
-) -> None:
-    format_ = format_named(choice.name)
-    if format_.schemas is None or not columns:
-        return
-    if schemas is None:
-        raise AnalysisError(
-            "Cannot create topic, because the format is "
-            f"{format_.name} and no schema registry is configured. Set "
-            "ksql.schema.registry.url in the server's properties."
+    for part, choice, columns in (
+        (Part.KEY, source.formats.key, source.schema.key),
+        (Part.VALUE, source.formats.value, source.schema.value),
+    ):
+        register_columns(
+            choice.name,
+            choice.properties,
+            columns,
+            f"{source.topic}-{part.value.lower()}",
+            store,
+            wrapping=choice.wraps_single,
+            is_sink=is_sink,
         )
-    subject = f"{source.topic}-{part.value.lower()}"
-    if "schemaId" in choice.properties:
-        return
-    wrapping = (
-        key_wrapping(format_, columns)
-        if part is Part.KEY
-        else value_wrapping(format_, columns, choice.wraps_single)
-    )
-    try:
-        if not is_sink and schemas.latest(subject) is not None:
-            return
-        text = format_.schemas.text(columns, choice.properties, wraps=is_wrapped(format_, wrapping))
-        schemas.register(subject, format_.schemas.schema_type, text)
-    except FormatError as error:
-        raise AnalysisError(
-            f"Could not register schema for topic {source.topic}: {error}"
-        ) from error

@@ -347,7 +347,7 @@ class KsqlEngine:
         for wish in wishes(command):
             is_sink = isinstance(command, QueryCommand)
             make_topic(wish.topic, self.cluster, session.settings, is_sink=is_sink)
-            register_schemas(wish, self.schemas, is_sink=is_sink)
+            register_schemas(wish.source, self.schemas, is_sink=is_sink)
         return [replace(self._distribute(command, parsed.text, session, tried), note=note)]
 
     def _check_replacement(self, command: Command) -> str:

@@ -29,7 +29,7 @@ def register_columns(
     topic; the schema of one that is only read counts if the registry has none for it.
     A schema that the statement names by its id is registered as it stands, unless it refers to
     others: what was registered with them is left as it is.
-    Raises AnalysisError if the registry refuses, FormatError if it does not answer.
+    Raises AnalysisError, also if the registry does not answer.
     """
     format_ = format_named(format_name)
     if format_.schemas is None or not columns:
@@ -49,9 +49,7 @@ def register_columns(
         text = format_.schemas.text(columns, properties, wraps=is_wrapped(format_, wrapping))
         return store.register(subject, format_.schemas.schema_type, text)
     except FormatError as error:
-        if error.retriable:
-            raise
-        raise AnalysisError(f"Could not register schema for topic: {error}") from error
+        raise AnalysisError(f"Could not register schema for topic {topic}: {error}") from error
 
 
 def _register_named(schema_id: int, subject: str, store: SchemaStore) -> int:

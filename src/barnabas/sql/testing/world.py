@@ -12,8 +12,8 @@ from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.analysis.analyse import analyse
 from barnabas.sql.analysis.commands import Command, InsertValuesCommand, QueryCommand, apply
 from barnabas.sql.analysis.metastore import DataSource, MetaStore
+from barnabas.sql.engine.applying import register_schemas
 from barnabas.sql.engine.inserted import inserted_row
-from barnabas.sql.formats.registration import register_columns
 from barnabas.sql.formats.windowed import windowed_serializer
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import FormatChoice, QueryPlan
@@ -134,23 +134,7 @@ class World:
                 continue
             self.declared[source.topic] = source
             if known is None or known.schema != source.schema:
-                self._register(source, is_sink=isinstance(command, QueryCommand))
-
-    def _register(self, source: DataSource, *, is_sink: bool) -> None:
-        """Put the schemas of a new source into the registry."""
-        for choice, columns, part in (
-            (source.formats.key, source.schema.key, "key"),
-            (source.formats.value, source.schema.value, "value"),
-        ):
-            register_columns(
-                choice.name,
-                choice.properties,
-                columns,
-                f"{source.topic}-{part}",
-                self.schemas,
-                wrapping=choice.wraps_single,
-                is_sink=is_sink,
-            )
+                register_schemas(source, self.schemas, is_sink=isinstance(command, QueryCommand))
 
     def _insert(self, command: InsertValuesCommand) -> None:
         source = command.source

@@ -62,13 +62,13 @@ def test_a_schema_by_its_id(monkeypatch) -> None:
         register(store, schemaId="7")
 
 
-@pytest.mark.parametrize(("retriable", "error"), [(True, FormatError), (False, AnalysisError)])
-def test_a_registry_that_refuses(monkeypatch, retriable, error) -> None:
+@pytest.mark.parametrize("retriable", [True, False])
+def test_a_registry_that_refuses(monkeypatch, retriable) -> None:
     store = MemoryRegistry()
 
     def refuse(subject, schema_type, text) -> int:
         raise FormatError("no", retriable=retriable)
 
     monkeypatch.setattr(store, "register", refuse)
-    with pytest.raises(error, match="no"):
+    with pytest.raises(AnalysisError, match="Could not register schema for topic t: no"):
         register(store)

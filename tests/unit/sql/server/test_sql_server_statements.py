@@ -222,6 +222,21 @@ async def test_schemas_are_registered(world: SqlWorld) -> None:
     await world.ksql("ASSERT SCHEMA SUBJECT 'a-value';")
 
 
+async def test_a_schema_that_a_statement_names_by_its_id_is_registered(world: SqlWorld) -> None:
+    text = (
+        '{"type": "record", "name": "V", "fields": [{"name": "V", "type": ["null", "int"], '
+        '"default": null}]}'
+    )
+    schema_id = world.schemas.add("other-value", "AVRO", text)
+    await world.ksql(
+        "CREATE STREAM a (k STRING KEY) WITH (kafka_topic='a', value_format='AVRO', "
+        f"value_schema_id={schema_id}, partitions=1); CREATE STREAM b "
+        f"WITH (value_format='AVRO', value_schema_id={schema_id}) AS SELECT * FROM a;"
+    )
+    for subject in ("a-value", "B-value"):
+        assert world.schemas.subjects[subject] == [schema_id]
+
+
 async def test_columns_of_the_registry_are_those_that_an_earlier_statement_has_registered(
     world: SqlWorld,
 ) -> None:
