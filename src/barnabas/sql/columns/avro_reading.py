@@ -18,29 +18,26 @@ import pyarrow.compute as pc
 
 from barnabas.java.numbers import INT_MAX, INT_MIN, double_text, fit_decimal, float_text, scaled
 from barnabas.schemas.data.schema import Schema, Type
-from barnabas.schemas.errors import FormatError
-from barnabas.schemas.wire_format import ID_MAGIC, PREFIX_BYTES
-from barnabas.sql.columns.avro_cursors import Cursors, payloads_of
+from barnabas.schemas.registry_client import StoredSchema
+from barnabas.sql.columns.cursors import Cursors
+from barnabas.sql.columns.schema_groups import NoFormError, Root, SchemaGroups
 from barnabas.sql.columns.vectors import (
     WHOLE,
     Indexes,
     Mask,
     Numbers,
-    Read,
     Reader,
     Vector,
-    concatenated,
-    mask_of,
+    nulls_of,
     of_values,
     text_vector,
     texts_of,
 )
 from barnabas.sql.formats.avro import parsed
-from barnabas.sql.formats.connect_data import UnreadableError, struct_readers
 from barnabas.sql.formats.connect_data import reader as value_reader
+from barnabas.sql.formats.connect_data import struct_readers
 from barnabas.sql.formats.connect_schema import is_decimal, scale_of, sql_type_of
 from barnabas.sql.formats.format import RecordPart
-from barnabas.sql.formats.registry_wire import READ_ERRORS, of_kind
 from barnabas.sql.schema import Column
 from barnabas.sql.types import BIGINT, STRING, BaseType, Decimal, SqlType, Struct, Value
 
@@ -52,86 +49,23 @@ _FORMS: Final = (
     BaseType.BYTES,
     BaseType.DECIMAL,
 )
-_SCHEMAS_MAX: Final = 256
-"""So many schemas a reader keeps; it forgets all when it meets more."""
 
 
 def avro_reader(part: RecordPart) -> Reader | None:
     """Return what reads a part in AVRO as vectors; None if only the row reader can."""
     if any(column.type.base not in _FORMS for column in part.columns):
         return None
-    return _AvroReader(part).read
+    columns, wraps = tuple(part.columns), part.wraps
 
+    def root(schema: StoredSchema, _: bytes) -> Root:
+        return _root(columns, *parsed(schema), wraps=wraps)
 
-class _AvroReader:
-    """Reads records group by group: each has the schema whose id they begin with."""
-
-    def __init__(self, part: RecordPart) -> None:
-        self._part = part
-        self._columns = tuple(part.columns)
-        self._known: dict[int, _Root | None] = {}
-
-    def read(self, data: Any) -> Read:
-        size = len(data)
-        is_row = mask_of(data.is_valid())
-        payloads, starts, ends = payloads_of(data)
-        framed = is_row & (ends - starts >= PREFIX_BYTES) & (payloads[starts] == ID_MAGIC)
-        ids = np.zeros(size, np.int64)
-        for place in range(1, PREFIX_BYTES):
-            ids = (ids << 8) | payloads[starts + place]
-        groups: list[tuple[Indexes, list[Vector], Mask]] = []
-        for schema_id in np.unique(ids[framed]).tolist():
-            root = self._root(schema_id)
-            if root is not None:
-                places = np.flatnonzero(framed & (ids == schema_id))
-                cursors = Cursors(payloads, starts[places] + PREFIX_BYTES, ends[places])
-                groups.append((places, root(cursors), cursors.odd | (cursors.at != cursors.ends)))
-        doubt = is_row.copy()
-        for places, _, odd in groups:
-            doubt[places] = odd
-        if len(groups) == 1 and len(groups[0][0]) == size:
-            return Read(groups[0][1], is_row, doubt)
-        # One value more, NULL, for the records that no group has.
-        order = np.full(size, sum(len(places) for places, _, _ in groups), np.int64)
-        before = 0
-        for places, _, _ in groups:
-            order[places] = before + np.arange(len(places), dtype=np.int64)
-            before += len(places)
-        made = [
-            concatenated([*(group[1][at] for group in groups), of_values(column.type, [None])])
-            for at, column in enumerate(self._columns)
-        ]
-        return Read([vector.take(order) for vector in made], is_row, doubt)
-
-    def _root(self, schema_id: int) -> _Root | None:
-        """Return what reads data of a schema. None if only the row reader can, or if it says what
-        is wrong with the schema."""
-        if schema_id in self._known:
-            return self._known[schema_id]
-        store = self._part.schemas
-        if store is None:
-            return None
-        if len(self._known) >= _SCHEMAS_MAX:
-            self._known.clear()
-        try:
-            connect, avro = parsed(of_kind(store.by_id(schema_id), "AVRO"))
-            root: _Root | None = _root(self._columns, connect, avro, wraps=self._part.wraps)
-        except (_NoFormError, UnreadableError):
-            root = None
-        except (FormatError, *READ_ERRORS):
-            return None
-        self._known[schema_id] = root
-        return root
+    return SchemaGroups(part, "AVRO", root).read
 
 
 _Field = Callable[[Cursors, "Mask | None"], Vector]
 """Takes a field of the records that have it: where the mask is true, everywhere if it is None."""
 _Skip = Callable[[Cursors, "Mask | None"], Any]
-_Root = Callable[[Cursors], list[Vector]]
-
-
-class _NoFormError(Exception):
-    """Data with this schema cannot be read as columns."""
 
 
 class _Types(NamedTuple):
@@ -151,8 +85,8 @@ class _Types(NamedTuple):
         return avro
 
 
-def _root(columns: Sequence[Column], connect: Schema, avro: Any, *, wraps: bool) -> _Root:
-    """Raises _NoFormError, UnreadableError."""
+def _root(columns: Sequence[Column], connect: Schema, avro: Any, *, wraps: bool) -> Root:
+    """Raises NoFormError, UnreadableError."""
     types = _Types({})
     target = sql_type_of(columns, wraps=wraps)
     if not (isinstance(target, Struct) and (wraps or len(columns) != 1)):
@@ -161,7 +95,7 @@ def _root(columns: Sequence[Column], connect: Schema, avro: Any, *, wraps: bool)
         return lambda cursors: [field(cursors, None)]
     record = types.of(avro)
     if connect.type is not Type.STRUCT or not isinstance(record, Mapping):
-        raise _NoFormError
+        raise NoFormError
     names = [name for name, _ in struct_readers(target, connect, lambda _: None)]
     places = {name: place for place, name in enumerate(names) if name is not None}
     steps: list[tuple[int | None, _Skip]] = []
@@ -181,15 +115,11 @@ def _root(columns: Sequence[Column], connect: Schema, avro: Any, *, wraps: bool)
             if place is not None:
                 found[place] = vector
         return [
-            _nothing(column.type, len(cursors)) if place in nulls else found[place]
+            nulls_of(column.type, len(cursors)) if place in nulls else found[place]
             for place, column in enumerate(columns)
         ]
 
     return root
-
-
-def _nothing(sql_type: SqlType, size: int) -> Vector:
-    return of_values(sql_type, [None]).take(np.zeros(size, np.int64))
 
 
 # --- fields that columns take ----------------------------------------------------------------
@@ -212,7 +142,7 @@ def _field(types: _Types, avro: Any, connect: Schema, sql_type: SqlType) -> _Fie
     if kind == "enum":
         return _symbols(avro["symbols"], sql_type)
     if kind == "bytes":
-        return _bytes(sql_type, connect, lambda cursors, mine: cursors.pieces(mine).to_pylist())
+        return _bytes(sql_type, connect, lambda cursors, mine: _pieces(cursors, mine).to_pylist())
     if kind == "fixed":
         width = int(avro["size"])
         return _bytes(
@@ -220,14 +150,14 @@ def _field(types: _Types, avro: Any, connect: Schema, sql_type: SqlType) -> _Fie
             connect,
             lambda cursors, mine: [row.tobytes() for row in cursors.fixed(width, mine)],
         )
-    raise _NoFormError
+    raise NoFormError
 
 
 def _nullable(types: _Types, branches: list[Any], connect: Schema, sql_type: SqlType) -> _Field:
     """Of a union of null and one more type."""
     others = [branch for branch in branches if branch != "null"]
     if len(branches) != 2 or len(others) != 1:
-        raise _NoFormError
+        raise NoFormError
     inner = _field(types, others[0], connect, sql_type)
     value_branch = 2 * branches.index(others[0])  # as Avro writes the number
 
@@ -316,9 +246,14 @@ def _texts_of_booleans(cursors: Cursors, mine: Mask | None) -> Vector:
     return text_vector(STRING, pc.if_else(truths, "true", "false"))
 
 
+def _pieces(cursors: Cursors, mine: Mask | None) -> Any:
+    """Bytes with their length before them, as an Arrow array; NULL beside `mine`."""
+    return cursors.pieces(cursors.number(mine), mine)
+
+
 def _texts(sql_type: SqlType) -> _Field:
     def read(cursors: Cursors, mine: Mask | None) -> Vector:
-        texts, bad = texts_of(cursors.pieces(mine))
+        texts, bad = texts_of(_pieces(cursors, mine))
         cursors.odd |= bad
         return text_vector(sql_type, texts)
 
@@ -342,7 +277,7 @@ def _bytes(
 ) -> _Field:
     """Bytes as they are, or as the digits of DECIMALs."""
     if is_decimal(connect) != isinstance(sql_type, Decimal):
-        raise _NoFormError
+        raise NoFormError
     convert = None
     if isinstance(sql_type, Decimal):
         convert = _decimals(sql_type, scale_of(connect))
@@ -406,7 +341,7 @@ def _skip(types: _Types, avro: Any) -> _Skip:
     try:
         return _SKIPPED[kind]
     except KeyError:
-        raise _NoFormError from None
+        raise NoFormError from None
 
 
 def _skip_union(branches: Sequence[_Skip]) -> _Skip:
@@ -432,6 +367,6 @@ _SKIPPED: Final[dict[str, _Skip]] = {
     "long": _wholes("long", BIGINT),
     "float": lambda cursors, mine: cursors.forward(4, mine),
     "double": lambda cursors, mine: cursors.forward(8, mine),
-    "bytes": lambda cursors, mine: cursors.pieces(mine),
+    "bytes": _pieces,
     "string": _texts(STRING),
 }

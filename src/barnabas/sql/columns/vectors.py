@@ -183,6 +183,11 @@ def constant(sql_type: SqlType, value: Value, size: int) -> Vector:
     return one.take(np.zeros(size, np.int64))
 
 
+def nulls_of(sql_type: SqlType, size: int) -> Vector:
+    """NULL everywhere."""
+    return constant(sql_type, None, size)
+
+
 def concatenated(vectors: Sequence[Vector]) -> Vector:
     """Vectors of one type behind each other."""
     if len(vectors) == 1:

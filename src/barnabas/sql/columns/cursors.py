@@ -1,4 +1,4 @@
-"""Cursors: positions in the Avro data of many records, to read from all of them at once."""
+"""Cursors: positions in the binary data of many records, to read from all of them at once."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class Cursors:
         self.forward(width, mine)
         return found
 
-    def number(self, mine: Mask | None) -> Indexes:
-        """A whole number of each, as Avro has them: seven bits in a byte, the sign in the last."""
+    def varint(self, mine: Mask | None) -> Numbers:
+        """A number of each of up to 64 bits, seven in a byte, the lowest first."""
         first = self.payloads[self.at]
-        value = (first & 0x7F).astype(np.uint64)
+        value: Numbers = (first & 0x7F).astype(np.uint64)
         widths: Any = 1
         more = first > 0x7F if mine is None else (first > 0x7F) & mine
         if more.any():
@@ -82,12 +82,17 @@ class Cursors:
                 if not len(places):
                     break
         self.forward(widths, mine)
-        one = np.uint64(1)
-        return (value >> one).astype(np.int64) ^ -(value & one).astype(np.int64)
+        return value
 
-    def pieces(self, mine: Mask | None) -> Any:
-        """Bytes of each with their length before them, as an Arrow array; NULL beside `mine`."""
-        lengths = self.number(mine)
+    def number(self, mine: Mask | None) -> Indexes:
+        """A whole number of each, with its sign in the last bit."""
+        value = self.varint(mine)
+        one = np.uint64(1)
+        found: Indexes = (value >> one).astype(np.int64) ^ -(value & one).astype(np.int64)
+        return found
+
+    def pieces(self, lengths: Indexes, mine: Mask | None) -> Any:
+        """So many bytes of each, as an Arrow array; NULL beside `mine`."""
         odd = (lengths < 0) | (lengths > self.ends - self.at)
         self.note(odd, mine)
         without = odd if mine is None else odd | ~mine
@@ -106,3 +111,18 @@ class Cursors:
         )
         taken = np.arange(0, len(offsets), 2, dtype=np.int64)
         return pieces.take(pa.array(taken, mask=None if mine is None else ~mine))
+
+    def rest(self) -> Any:
+        """What is left of each, as an Arrow array."""
+        return self.pieces(self.ends - self.at, None)
+
+    def some(self, places: Indexes) -> Cursors:
+        """Cursors of their own for the records at these places."""
+        return Cursors(self.payloads, self.at[places], self.ends[places])
+
+    def follow(self, places: Indexes, moved: Cursors) -> None:
+        """Move the cursors at these places to where others are that began there."""
+        at = self.at.copy()  # others may hold it
+        at[places] = moved.at
+        self.at = at
+        self.odd[places] |= moved.odd
