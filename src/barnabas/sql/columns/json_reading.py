@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
-from barnabas.java.numbers import INT_MAX, INT_MIN
+from barnabas.java.numbers import INT_MAX, INT_MIN, scaled
 from barnabas.java.time.units import DAY_MS
 from barnabas.sql.columns.vectors import (
     Indexes,
@@ -51,8 +51,11 @@ _NESTED_MAX: Final = 500
 """Arrow's parser calls itself for each level, and Python's refuses some 1,000."""
 _LENIENT: Final = "NaN|Inf|[eE][+-]?[0-9]{9}|[0-9]{300}"
 """Constants that are not JSON, and numbers that Python may not take."""
+_ESCAPED_NAME: Final = r'\\u[0-9A-Fa-f]{4}[^"]*"'
+"""The end of a name that may be spelled in plain letters too."""
 _PLAIN_NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
 _DECIMAL_DIGITS_MAX: Final = 38
+_WIDE_DIGITS_MAX: Final = 76
 _HIDDEN_LETTERS: Final = (
     "["
     + "".join(
@@ -68,8 +71,11 @@ _HIDDEN_LETTERS: Final = (
 def flat_type(sql_type: SqlType) -> Any:
     """Return the type as which Arrow reads values that are not nested; None if it cannot."""
     if isinstance(sql_type, Decimal):
-        fits = sql_type.precision <= _DECIMAL_DIGITS_MAX
-        return pa.decimal128(sql_type.precision, sql_type.scale) if fits else None
+        # Arrow appends zeros up to the scale, and does not look whether the digits still fit.
+        if sql_type.precision + sql_type.scale <= _DECIMAL_DIGITS_MAX:
+            return pa.decimal128(sql_type.precision, sql_type.scale)
+        fits = sql_type.precision + sql_type.scale <= _WIDE_DIGITS_MAX
+        return pa.decimal256(sql_type.precision, sql_type.scale) if fits else None
     return None if isinstance(sql_type, Struct) else arrow_type(sql_type)
 
 
@@ -224,12 +230,27 @@ class _Found:
         """Where the value may be another one for the row reader; None for nowhere."""
         sql_type = self.member.type
         if sql_type.base is BaseType.DECIMAL:
-            # Arrow and the row reader take other texts for numbers.
-            text = f'"{self.member.spelling}"[ \\t\\r]*:[ \\t\\r]*"'
-            return mask_of(pc.match_substring_regex(texts, text))
+            # Arrow and the row reader take other texts for numbers, and Arrow's exponents may have
+            # more digits than it holds. Escapes may hide the name.
+            name = f'("{self.member.spelling}"|{_ESCAPED_NAME})'
+            text = name + r'[ \t\r]*:[ \t\r]*("|-?[0-9.]+[eE])'
+            return mask_of(pc.match_substring_regex(texts, text)) | self._too_large(sql_type)
         if sql_type.base not in (BaseType.INTEGER, BaseType.TIME, BaseType.DOUBLE):
             return None
         return unsafe_values(of_arrow(sql_type, self._array))
+
+    def _too_large(self, sql_type: SqlType) -> Mask:
+        """Which decimals have more digits before the point than the type."""
+        assert isinstance(sql_type, Decimal)
+        kept = self._array.type
+        wide = pa.decimal128(_DECIMAL_DIGITS_MAX, kept.scale)
+        if pa.types.is_decimal256(kept):
+            wide = pa.decimal256(_WIDE_DIGITS_MAX, kept.scale)
+        most = scaled(10**sql_type.precision - 1, sql_type.scale)
+        numbers = self._array.cast(wide)
+        above = pc.greater(numbers, pa.scalar(most, wide))
+        below = pc.less(numbers, pa.scalar(most.copy_negate(), wide))
+        return mask_of(pc.or_(above, below).fill_null(False))
 
 
 class _ArrowReader:

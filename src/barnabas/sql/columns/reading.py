@@ -111,7 +111,8 @@ def _delimited_reader(part: RecordPart) -> Reader | None:
     """Reads lines without quotes, with as many values as columns."""
     delimiter = parse_delimiter(part.properties.get(DELIMITER, ","))
     columns, width = part.columns, len(part.columns)
-    if delimiter in '"\r\n' or not all(flat_type(c.type) for c in columns):
+    is_flat = all(isinstance(c.type, Decimal) or flat_type(c.type) for c in columns)
+    if delimiter in '"\r\n' or not is_flat:
         return None
 
     def read(data: Any) -> Read:

@@ -202,6 +202,7 @@ NUMBERS = st.one_of(
         ("1.555", "999999.99", "-999999.995", "1e-12", "0.000000000001", "null", '"7"')
     ),
     st.sampled_from(('"1.5"', '" 1"', '"x"', "true", '"1e1"', "1e30", "NaN", "01", "12345678901")),
+    st.sampled_from(("10000000", "-1000000", "999999.99", "1e37", "9" * 27, "9" * 38)),
     st.decimals(-100, 100, places=2).map(str),
 )
 
@@ -223,6 +224,28 @@ def test_both_ways_take_decimals_alike(
             space = " " if lower else ""
             body = f'{{"I":{whole},"{"a" if lower else "A"}":{space}{one},"Z":{space}{other}}}'
         batch.append(("s", TopicRecord(b"k%d" % (at % 2), body.encode(), at, ())))
+    want, _ = outcome(plan, copies([batch]), 1, None)
+    got, _ = outcome(plan, copies([batch]), 1, 1)
+    assert got == want
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"A":10000000}',
+        '{"A":-99999999}',
+        '{"A":1e6}',
+        '{"A":1e37}',
+        '{"Z":99999999999999999999999999999999999999}',
+        '{"Z":-100000000000000000000000000}',
+        '{"Z":1e38}',
+        '{"\\u0041":"1e5"}',
+    ],
+)
+def test_decimals_with_too_many_digits_are_noted(body: str) -> None:
+    """Arrow takes them as they are, or other ones if they have more digits than it holds."""
+    (plan,) = plans_of(DECIMALS.format(format="JSON") + DECIMAL_QUERIES[0], {"s": 1})
+    batch = [("s", TopicRecord(b"k", text.encode(), 0, ())) for text in (body, '{"A":1}')]
     want, _ = outcome(plan, copies([batch]), 1, None)
     got, _ = outcome(plan, copies([batch]), 1, 1)
     assert got == want
