@@ -90,6 +90,8 @@ CASES = {
     "Filter, JSON_SR out": (INTO.format(format="JSON_SR", more="t"), "JSON", "DOUBLE"),
     "Filter, Protobuf out": (INTO.format(format="PROTOBUF", more="t"), "JSON", "DOUBLE"),
     "Filter, Protobuf in and out": (FILTER, "PROTOBUF", "DOUBLE"),
+    "Filter, Protobuf in": (INTO.format(format="JSON", more="t"), "PROTOBUF", "DOUBLE"),
+    "Filter, JSON_SR in and out": (FILTER, "JSON_SR", "DOUBLE"),
     "Filter, Avro out": (INTO.format(format="AVRO", more="t"), "JSON", "DOUBLE"),
     "Filter, Avro with an ARRAY out": (
         INTO.format(format="AVRO", more="ARRAY[t, 'x'] AS x"),
@@ -100,6 +102,7 @@ CASES = {
     "Windowed count, DELIMITED in": (COUNT.format(more="GROUP BY k"), "DELIMITED", "DOUBLE"),
     "Windowed count, Avro in": (COUNT.format(more="GROUP BY k"), "AVRO", "DOUBLE"),
     "Windowed count, Protobuf in": (COUNT.format(more="GROUP BY k"), "PROTOBUF", "DOUBLE"),
+    "Windowed count, JSON_SR in": (COUNT.format(more="GROUP BY k"), "JSON_SR", "DOUBLE"),
     "Windowed count, HAVING": (
         COUNT.format(more="GROUP BY k HAVING COUNT(*) > 5"),
         "JSON",
@@ -256,7 +259,7 @@ def batch(
             json.dumps(dict(zip("IBDT", row, strict=True)) | more(n)).encode()
             for n, row in enumerate(rows)
         ]
-    elif format_name in ("AVRO", "PROTOBUF"):
+    elif format_name in ("AVRO", "JSON_SR", "PROTOBUF"):
         values = written_values(format_name, rows, number, registry)
     else:
         values = [",".join(map(str, row)).encode() for row in rows]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow.json as arrow_json
 
 from barnabas.java.numbers import INT_MAX, INT_MIN, scaled
 from barnabas.java.time.units import DAY_MS
+from barnabas.schemas.errors import FormatError
 from barnabas.sql.columns.vectors import (
     Indexes,
     Mask,
@@ -37,6 +38,7 @@ from barnabas.sql.columns.vectors import (
 from barnabas.sql.formats.json import parse
 from barnabas.sql.formats.json_reading import MismatchError, json_scanner, needs_exact, row_reader
 from barnabas.sql.formats.json_reading import reader as value_reader
+from barnabas.sql.formats.registry_wire import READ_ERRORS
 from barnabas.sql.schema import Column
 from barnabas.sql.types import BaseType, Decimal, Field, SqlType, Struct, Value
 
@@ -98,39 +100,53 @@ def json_reader(columns: Sequence[Column]) -> Reader | None:
     """Return what reads objects of these columns; None if only the row reader can."""
     if len({column.name for column in columns}) != len(columns):
         return None
-    at_once = [column for column in columns if _Member.suits(column.name, column.type)]
+    at_once = [column for column in columns if Member.suits(column.name, column.type)]
+    arrow = ArrowReader([Member.of(column.name, column.type) for column in at_once])
     if len(at_once) == len(columns):
-        return _ArrowReader(columns).read
-    return _MixedReader(columns, at_once).read
+        return arrow.read
+    others = [column for column in columns if column not in at_once]
+    whole = Struct(tuple(Field(column.name, column.type) for column in others))
+    readers = [value_reader(column.type) for column in others]
+    read_row = row_reader(whole, [column.name for column in others], readers)
+    scan = json_scanner(exact=any(needs_exact(column.type) for column in columns))
+    return MixedReader(columns, arrow, at_once, lambda value: read_row(parse(value, scan))).read
 
 
-class _MixedReader:
-    """Reads some columns with Arrow, and the others of each record that is certain then."""
+class MixedReader:
+    """Reads the columns `at_once` with Arrow, and the others of each record that is certain then.
 
-    def __init__(self, columns: Sequence[Column], at_once: Sequence[Column]) -> None:
-        self._at_once = _ArrowReader(at_once)
+    `read_row` gives those of a record.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        arrow: ArrowReader,
+        at_once: Sequence[Column],
+        read_row: Callable[[bytes], Sequence[Value] | None],
+    ) -> None:
+        self._arrow = arrow
         others = [column for column in columns if column not in at_once]
         self._types = [column.type for column in others]
-        whole = Struct(tuple(Field(column.name, column.type) for column in others))
-        readers = [value_reader(column.type) for column in others]
-        self._read_row = row_reader(whole, [column.name for column in others], readers)
-        self._scan = json_scanner(exact=any(needs_exact(column.type) for column in columns))
+        self._read_row = read_row
         read = [*at_once, *others]
         self._places = [read.index(column) for column in columns]
 
     def read(self, data: Any) -> Read:
-        columns, is_row, doubt = self._at_once.read(data)
+        """Read the columns."""
+        columns, is_row, doubt = self._arrow.read(data)
         rows: list[Sequence[Value]] = []
         nothing: Sequence[Value] = (None,) * len(self._types)
         values = zip(data.to_pylist(), (is_row & ~doubt).tolist(), strict=True)
         for place, (value, is_certain) in enumerate(values):
-            row: Sequence[Value] = nothing
+            row: Sequence[Value] | None = nothing
             if is_certain:
                 try:
-                    row = self._read_row(parse(value, self._scan))
-                except (MismatchError, RecursionError, ValueError, ArithmeticError):
-                    doubt[place] = True
-            rows.append(row)
+                    row = self._read_row(value)
+                except (MismatchError, FormatError, *READ_ERRORS):
+                    row = None
+            doubt[place] |= row is None
+            rows.append(nothing if row is None else row)
         listed = zip(*rows, strict=True) if rows else ([] for _ in self._types)
         others = [
             vector_of(sql_type, list(values), doubt)
@@ -140,18 +156,36 @@ class _MixedReader:
         return Read([read[place] for place in self._places], is_row, doubt)
 
 
-class _Member:
+class Member:
     """A member of objects: a column, or a field of a struct.
 
-    Arrow knows members by one spelling: `spelling` is the one that was found last.
+    Arrow knows members by one spelling: `spelling` is the one that was found last, or the only one
+    if the member `is_exact`. `bounds`: those of its whole numbers, which the row reader cuts.
+    `needs_value`: the row reader refuses `null`, but not a missing member.
     """
 
-    def __init__(self, name: str, sql_type: SqlType) -> None:
+    def __init__(
+        self,
+        name: str,
+        sql_type: SqlType,
+        members: Sequence[Member],
+        *,
+        spelling: str | None = None,
+        bounds: tuple[int, int] | None = None,
+        needs_value: bool = False,
+    ) -> None:
         self.name, self.type = name, sql_type
-        self.spelling = name
+        self.members = tuple(members)
+        self.is_exact = spelling is not None
+        self.spelling = spelling or name
+        self.bounds, self.needs_value = bounds, needs_value
+        self._is_known = self.is_exact
+
+    @classmethod
+    def of(cls, name: str, sql_type: SqlType) -> Member:
+        """One that may be spelled in any case."""
         fields = sql_type.fields if isinstance(sql_type, Struct) else ()
-        self.members = tuple(_Member(field.name, field.type) for field in fields)
-        self._is_known = False
+        return cls(name, sql_type, [cls.of(field.name, field.type) for field in fields])
 
     @classmethod
     def suits(cls, name: str, sql_type: SqlType) -> bool:
@@ -188,7 +222,7 @@ class _Member:
 class _Found:
     """A member as Arrow has read it. `there`: in which records the object around it is."""
 
-    def __init__(self, member: _Member, array: Any, there: Mask) -> None:
+    def __init__(self, member: Member, array: Any, there: Mask) -> None:
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
         self.member, self.there = member, there
@@ -221,6 +255,8 @@ class _Found:
 
     def asked(self) -> Mask:
         """In which records the row reader may take a member that is spelled otherwise."""
+        if self.member.is_exact:
+            return np.zeros(len(self.there), np.bool_)
         if self.member.name == self.member.spelling:
             # The exact name counts, other members do not matter.
             return self.there & ~self.is_found
@@ -228,16 +264,28 @@ class _Found:
 
     def unsafe(self, texts: Any) -> Mask | None:
         """Where the value may be another one for the row reader; None for nowhere."""
-        sql_type = self.member.type
+        member = self.member
+        sql_type = member.type
+        unsafe: Mask | None = None
         if sql_type.base is BaseType.DECIMAL:
             # Arrow and the row reader take other texts for numbers, and Arrow's exponents may have
             # more digits than it holds. Escapes may hide the name.
-            name = f'("{self.member.spelling}"|{_ESCAPED_NAME})'
+            name = f'("{member.spelling}"|{_ESCAPED_NAME})'
             text = name + r'[ \t\r]*:[ \t\r]*("|-?[0-9.]+[eE])'
-            return mask_of(pc.match_substring_regex(texts, text)) | self._too_large(sql_type)
-        if sql_type.base not in (BaseType.INTEGER, BaseType.TIME, BaseType.DOUBLE):
-            return None
-        return unsafe_values(of_arrow(sql_type, self._array))
+            unsafe = mask_of(pc.match_substring_regex(texts, text)) | self._too_large(sql_type)
+        elif sql_type.base in (BaseType.INTEGER, BaseType.TIME, BaseType.DOUBLE):
+            unsafe = unsafe_values(of_arrow(sql_type, self._array))
+        if member.bounds is not None:
+            low, high = member.bounds
+            numbers = of_arrow(sql_type, self._array).data
+            outside = (numbers < low) | (numbers > high)
+            unsafe = outside if unsafe is None else unsafe | outside
+        if member.needs_value:
+            lacking = self.there & ~self.is_found
+            if lacking.any():
+                lacking &= mask_of(pc.match_substring(texts, "null"))
+                unsafe = lacking if unsafe is None else unsafe | lacking
+        return unsafe
 
     def _too_large(self, sql_type: SqlType) -> Mask:
         """Which decimals have more digits before the point than the type."""
@@ -253,7 +301,7 @@ class _Found:
         return mask_of(pc.or_(above, below).fill_null(False))
 
 
-class _ArrowReader:
+class ArrowReader:
     """Reads objects with Arrow's JSON parser.
 
     The records are joined by line ends. Each begins with `{` and ends with `}`: so what one record
@@ -261,8 +309,8 @@ class _ArrowReader:
     as many rows as records mean that each record is one row.
     """
 
-    def __init__(self, columns: Sequence[Column]) -> None:
-        self._members = tuple(_Member(column.name, column.type) for column in columns)
+    def __init__(self, members: Sequence[Member]) -> None:
+        self._members = tuple(members)
 
     def read(self, data: Any) -> Read:
         """Read the columns."""
@@ -298,6 +346,8 @@ class _ArrowReader:
 
     def _learn(self, texts: Any) -> None:
         """Take the spelling of members from the first records."""
+        if all(member.is_exact for member in self._members):
+            return
         for text in texts[:_LEARNED_FROM]:
             try:
                 found = json.loads(text.as_py())

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from barnabas.java.numbers import INT_MAX, INT_MIN, fit_decimal, parse_decimal
 from barnabas.sql.columns.avro_reading import avro_reader
 from barnabas.sql.columns.json_reading import flat_type, json_reader, unsafe_values
+from barnabas.sql.columns.json_sr_reading import json_sr_reader
 from barnabas.sql.columns.vectors import (
     Mask,
     Read,
@@ -53,6 +54,8 @@ def _made_reader(format_name: str, part: RecordPart) -> Reader | None:
         return _delimited_reader(part)
     if format_name == "AVRO":
         return avro_reader(part)
+    if format_name == "JSON_SR":
+        return json_sr_reader(part)
     return None
 
 
@@ -111,8 +114,9 @@ def _delimited_reader(part: RecordPart) -> Reader | None:
     """Reads lines without quotes, with as many values as columns."""
     delimiter = parse_delimiter(part.properties.get(DELIMITER, ","))
     columns, width = part.columns, len(part.columns)
-    is_flat = all(isinstance(c.type, Decimal) or flat_type(c.type) for c in columns)
-    if delimiter in '"\r\n' or not is_flat:
+    if delimiter in '"\r\n' or not all(
+        isinstance(c.type, Decimal) or flat_type(c.type) for c in columns
+    ):
         return None
 
     def read(data: Any) -> Read:

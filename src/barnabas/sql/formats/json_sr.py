@@ -100,7 +100,7 @@ class JsonSchemaFormat(Format):
         scan = json_scanner(exact=True)
 
         def prepare(schema: StoredSchema) -> RowReader:
-            convert = row_reader(part.columns, parsed(schema), _from_json, wraps=part.wraps)
+            convert = row_reader(part.columns, parsed(schema), from_json, wraps=part.wraps)
 
             def read(data: bytes) -> Row | None:
                 try:
@@ -146,8 +146,9 @@ def _to_json(schema: Schema) -> Convert | None:
 _WRITING = Writing(_to_json, omits_required=True)
 
 
-def _from_json(schema: Schema) -> Convert | None:
-    """What Connect makes of JSON: what is of another kind than the schema says is 0 or null."""
+def from_json(schema: Schema) -> Convert | None:
+    """The hook for reading: what is of another kind than the schema says is 0 or null, as Connect
+    has it."""
     match schema.type:
         case Type.BOOLEAN:
             return lambda value: value is True

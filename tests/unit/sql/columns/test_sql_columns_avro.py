@@ -28,6 +28,7 @@ from barnabas.sql.types import INTEGER
 from barnabas.sql.types import STRING as STRING_TYPE
 from support.effort import examples
 from support.sql_columns import AGGREGATES, CERTAIN, Batches, copies, outcome, queries
+from support.sql_damage import broken
 from support.sql_queries import plans_of
 
 COLUMNS = (
@@ -190,23 +191,6 @@ def encoded(schema: Any, row: Any) -> bytes:
     out = io.BytesIO()
     fastavro.schemaless_writer(out, schema, row)
     return out.getvalue()
-
-
-@st.composite
-def broken(draw: st.DrawFn, value: bytes) -> bytes | None:
-    """The value, damaged."""
-    kind = draw(st.integers(0, 5))
-    place = draw(st.integers(0, len(value) - 1))
-    if kind == 0:
-        return draw(st.sampled_from((None, b"", b"\0", b"\0\0\0\0", b"{}", b"\0\0\0\0\1")))
-    if kind == 1:
-        return value[:place]
-    if kind == 2:
-        return value + draw(st.binary(min_size=1, max_size=3))
-    if kind == 3:
-        return prefix_of(99) + value[5:]
-    byte = draw(st.sampled_from((0, 1, 2, 3, 127, 128, 255)))
-    return value[:place] + bytes((byte,)) + value[place + 1 :]
 
 
 # --- both ways -------------------------------------------------------------------------------
