@@ -115,14 +115,23 @@ def encode_key(key: Iterable[Any]) -> bytes:
 
 
 def encode_keys(keys: Sequence[tuple[Any, ...]]) -> list[bytes]:
-    """The same of many keys, which have equally many parts. Single texts take the least time."""
-    if keys and all(len(key) == 1 and type(key[0]) is str for key in (keys[0], keys[-1])):
-        with suppress(TypeError):  # some are not texts
-            whole = "\x00".join([part for (part,) in keys])
-            texts = whole.encode("utf-8", "surrogatepass").split(b"\x00")
-            if len(texts) == len(keys):  # none has a zero in it
-                return [b"\x09" + text + _END for text in texts]
-    return [encode_key(key) for key in keys]
+    """The same of many keys, which have equally many parts: a part of all of them at a time."""
+    columns = [_encode_parts(parts) for parts in zip(*keys, strict=True)]
+    if not columns:
+        return [b""] * len(keys)
+    return columns[0] if len(columns) == 1 else list(map(b"".join, zip(*columns, strict=True)))
+
+
+def _encode_parts(parts: Sequence[Any]) -> list[bytes]:
+    kinds = set(map(type, parts))
+    if kinds == {int}:
+        with suppress(struct.error):  # beyond BIGINT, as is said below
+            return [_pack_long(_INTEGER, part + _SIGN) for part in parts]
+    elif kinds == {str}:
+        texts = "\x00".join(parts).encode("utf-8", "surrogatepass").split(b"\x00")
+        if len(texts) == len(parts):  # none has a zero in it
+            return [b"\x09" + text + _END for text in texts]
+    return [encode_key((part,)) for part in parts]
 
 
 def encode_number(number: int) -> bytes:

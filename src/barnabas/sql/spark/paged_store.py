@@ -159,13 +159,13 @@ class PagedStore:
         self, head: Key, keys: Sequence[Key], lows: Sequence[int], highs: Sequence[int]
     ) -> list[list[tuple[int, int, Any]]]:
         start = encode_key(head)
+        prefixes = [start + key for key in encode_keys(keys)]
+        firsts = [prefix + encode_number(low) for prefix, low in zip(prefixes, lows, strict=True)]
         found = []
-        for key, low, high in zip(encode_keys(keys), lows, highs, strict=True):
-            prefix = start + key
-            first, last = prefix + encode_number(low), prefix + encode_number(high + 1)
-            leaf = self._leaf(first)
-            values = leaf.values
-            assert values is not None
+        for (first, leaf, values), prefix, high in zip(
+            self._leaves(firsts), prefixes, highs, strict=True
+        ):
+            last = prefix + encode_number(high + 1)
             at = bisect_left(leaf.keys, first)
             end = bisect_left(leaf.keys, last, at)
             entries = [(place, values[place]) for place in leaf.keys[at:end]]

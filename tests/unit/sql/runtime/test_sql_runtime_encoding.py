@@ -163,6 +163,8 @@ def test_every_nan_is_one_key() -> None:
     st.lists(st.tuples(st.text() | st.just("\x00") | st.just("\ud800")))
     | st.lists(st.tuples(st.text(max_size=3) | st.none() | longs))
     | st.lists(st.tuples(st.text(max_size=3), longs))
+    | st.lists(st.tuples(longs, st.text(max_size=3), longs, st.booleans() | longs))
+    | st.lists(st.tuples())
 )
 def test_many_keys_are_encoded_as_each_is(keys: list[tuple[Any, ...]]) -> None:
     assert encode_keys(keys) == [encode_key(key) for key in keys]
@@ -172,6 +174,8 @@ def test_many_keys_are_encoded_as_each_is(keys: list[tuple[Any, ...]]) -> None:
 def test_what_cannot_be_part_of_a_key(part: Any) -> None:
     with pytest.raises(EncodingError):
         encode_key((part,))
+    with pytest.raises(EncodingError):
+        encode_keys([("a", part), ("b", part)])
 
 
 @pytest.mark.parametrize("data", [b"\x00", b"\x7f", b"\x09abc", b"\x04\x00", b"\x0b\x01"])
