@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.runtime.bundles import entries_of
 from barnabas.sql.runtime.rows_encoding import unpack
 from barnabas.sql.runtime.topics import TopicRecord
-from support.sql_hosted import SmallHost
+from barnabas.sql.spark.paged_store import PagedStore
+from barnabas.sql.spark.state import ChunkedPages
+from support.sql_hosted import DictionaryPages, SmallHost
 
 CONDITIONS = (
     "i % 2 = 0",
@@ -244,6 +247,9 @@ def both_sides(draw: st.DrawFn) -> list[list[tuple[str, TopicRecord]]]:
     return made
 
 
+SIDES = (b"-left", b"-right")
+"""How the names of the stores end in which a stream-stream join keeps records."""
+AFTER_ALL_TIMES = 1 << 62
 EMPTY_BYTES_MAX = 32
 """The root of an empty store, with the byte before it that says that it is whole."""
 Batches = list[list[tuple[str, TopicRecord]]]
@@ -284,14 +290,28 @@ def states_of(query: str, state: dict[tuple[int, int], dict[bytes, bytes]]) -> A
     aggregates has the time at which it was made. A store without entries is the same as none."""
     if "_BY_OFFSET" in query:
         return None
-    return {
-        place: {
-            key: data
-            for key, data in pages.items()
-            if not key.startswith(b"\x00stamp") and not _is_empty(key, data)
-        }
-        for place, pages in state.items()
+    return {place: _contents(pages) for place, pages in state.items()}
+
+
+def _contents(pages: dict[bytes, bytes]) -> dict[bytes, Any]:
+    """The pages of stores; in place of those of a stream-stream join's sides, their records."""
+    contents: dict[bytes, Any] = {
+        key: data
+        for key, data in pages.items()
+        if not key.startswith(b"\x00stamp") and not _is_empty(key, data)
     }
+    stores = {key: key.partition(b"\x00")[0] for key in contents}
+    for name in {name for name in stores.values() if name.endswith(SIDES)}:
+        view = DictionaryPages()
+        view.data = pages
+        store = PagedStore(name.decode(), ChunkedPages(view))
+        contents = {key: data for key, data in contents.items() if stores.get(key) != name}
+        contents[name] = sorted(
+            (*head, time_ms, number, row)
+            for (*head, first_ms, first), value in store.range((), (AFTER_ALL_TIMES,))
+            for time_ms, number, row in entries_of(first_ms, first, value)
+        )
+    return contents
 
 
 def _is_empty(key: bytes, data: bytes) -> bool:

@@ -62,11 +62,11 @@ class Segments:
 
     def __init__(self, retention_ms: int) -> None:
         self.retention_ms = retention_ms
-        self._segment_ms = max(retention_ms // 2, _SEGMENT_MIN_MS)
+        self.span_ms = max(retention_ms // 2, _SEGMENT_MIN_MS)
 
     def of(self, time_ms: int) -> int:
         """The segment of a time."""
-        return time_ms // self._segment_ms
+        return time_ms // self.span_ms
 
     def between(self, low_ms: int, high_ms: int) -> range:
         """The segments of times from low to high, both included."""
@@ -76,9 +76,13 @@ class Segments:
         """The first time that is still kept when `latest_ms` is the latest."""
         return latest_ms - self.retention_ms + 1
 
+    def live_from(self, latest_ms: int) -> int:
+        """The first time whose segment is still kept."""
+        return self.of(latest_ms - self.retention_ms) * self.span_ms
+
     def is_live(self, time_ms: int, latest_ms: int) -> bool:
         """Return whether the segment of a time is still kept."""
-        return self.of(time_ms) >= self.of(latest_ms - self.retention_ms)
+        return time_ms >= self.live_from(latest_ms)
 
     def expire(self, store: Store, latest_ms: int, expired_until: int) -> int:
         """Delete segments from `expired_until` on that are past retention; the first kept one."""
@@ -90,6 +94,6 @@ class Segments:
 
     def expire_times(self, store: Store, latest_ms: int) -> None:
         """Delete from a store whose keys begin with a time what lies in expired segments."""
-        live_ms = self.of(max(0, latest_ms - self.retention_ms)) * self._segment_ms
+        live_ms = max(0, self.live_from(latest_ms))
         for place, _ in store.range((0,), (live_ms,)):
             store.put(place, None)

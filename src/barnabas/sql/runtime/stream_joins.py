@@ -1,8 +1,8 @@
 """Joins of two streams: records of one key whose timestamps are near each other.
 
-Each side keeps its records in a store: (segment, *key, timestamp, number) -> row. A record meets
-those of the other side from `before` before it to `after` after it (for the right side the other
-way round), in the order of their timestamps.
+Each side keeps its records in a store: (segment, *key, timestamp, number) -> row, or several of a
+key as one entry (`bundles.py`). A record meets those of the other side from `before` before it to
+`after` after it (for the right side the other way round), in the order of their timestamps.
 
 A record of an outer side that meets none is joined to nulls. Without a GRACE clause that is done
 at once, even if a partner comes later (ksqlDB's way of old). With one, it waits in a third store,
@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from barnabas.java.time.units import DAY_MS
+from barnabas.sql.runtime.bundles import entries_of
 from barnabas.sql.runtime.joined_rows import Joiner
 from barnabas.sql.runtime.node import (
     Node,
@@ -90,6 +92,8 @@ class StreamStreamJoinNode(Node):
         default_grace = max(DAY_MS - 2 * before, 0)
         self.grace_ms = default_grace if within.grace_ms is None else within.grace_ms
         self.segments = Segments(before + after + self.grace_ms)
+        self.bundle_ms = max(before + after, 1)
+        """The span of bundles: as long as what a record meets."""
         self._stores: tuple[Store, Store] | None = None
         self._waiting: Store | None = None
 
@@ -163,61 +167,56 @@ class StreamStreamJoinNode(Node):
 
     def kept(
         self, key: StoreKey, side: int, from_ms: int, until_ms: int
-    ) -> Iterator[tuple[int, int, Row]]:
+    ) -> list[tuple[int, int, Row]]:
         """Timestamp, number and row of a side's records in its store, in their order."""
         assert self._stores is not None
         if from_ms > until_ms:
-            return
+            return []
         store, latest = self._stores[side], max(self.latest(side), 0)
+        found: list[tuple[int, int, Row]] = []
         for segment in self.segments.between(from_ms, min(until_ms, latest)):
             place = (segment, *key)
-            for found, row in store.range((*place, from_ms), (*place, until_ms + 1)):
-                yield found[-2], found[-1], row
+            low, high = (*place, from_ms), (*place, self.bundle_end(until_ms) + 1)
+            for at, value in store.range(low, high):
+                found += entries_of(at[-2], at[-1], value)
+        met = [entry for entry in found if from_ms <= entry[0] <= until_ms]
+        return sorted(met, key=itemgetter(0, 1))
 
     def kept_of(
         self, keys: Sequence[StoreKey], side: int, lows: Sequence[int], highs: Sequence[int]
-    ) -> list[list[tuple[int, int, Row]]]:
-        """The same of different keys, for timestamps from each key's low to its high."""
+    ) -> list[list[tuple[int, int, Any]]]:
+        """The same of different keys, for timestamps from each key's low to its high, as entries of
+        the store: rows and bundles, with some records beyond, in any order."""
         assert self._stores is not None
-        found: list[list[tuple[int, int, Row]]] = [[] for _ in keys]
+        found: list[list[tuple[int, int, Any]]] = [[] for _ in keys]
         if not keys:
             return found
+        ends = list(map(self.bundle_end, highs))
         until_ms = min(max(highs), max(self.latest(side), 0))
         for segment in self.segments.between(min(lows), until_ms):
-            of_segment = self._stores[side].numbered((segment,), keys, lows, highs)
+            of_segment = self._stores[side].numbered((segment,), keys, lows, ends)
             for entries, more in zip(found, of_segment, strict=True):
                 entries += more
         return found
 
+    def bundle_end(self, time_ms: int) -> int:
+        """The latest timestamp that a bundle may have which has this one."""
+        return time_ms - time_ms % self.bundle_ms + self.bundle_ms - 1
+
     def _keep(self, key: StoreKey, side: int, timestamp_ms: int, row: Row) -> None:
         assert self._stores is not None
         self.count += 1
-        latest = self._pass(side, timestamp_ms)
+        latest = self.pass_time(side, timestamp_ms)
         if self.segments.is_live(timestamp_ms, latest):
             place = (self.segments.of(timestamp_ms), *key, timestamp_ms, self.count)
             self._stores[side].put(place, row)
 
-    def keep_all(
-        self,
-        side: int,
-        keys: Sequence[StoreKey],
-        timestamps_ms: Sequence[int],
-        numbers: Sequence[int],
-        rows: Sequence[Row],
-    ) -> None:
-        """Put a side's records into its store, but for those past retention by the last of them."""
+    def keep_all(self, side: int, places: Sequence[StoreKey], bundles: Sequence[bytes]) -> None:
+        """Put bundles of a side's records into its store."""
         assert self._stores is not None
-        segments, latest = self.segments, self._pass(side, max(timestamps_ms))
-        live = [
-            ((segments.of(timestamp_ms), *key, timestamp_ms, number), row)
-            for key, timestamp_ms, number, row in zip(
-                keys, timestamps_ms, numbers, rows, strict=True
-            )
-            if segments.is_live(timestamp_ms, latest)
-        ]
-        self._stores[side].put_all([place for place, _ in live], [row for _, row in live])
+        self._stores[side].put_all(places, bundles)
 
-    def _pass(self, side: int, timestamp_ms: int) -> int:
+    def pass_time(self, side: int, timestamp_ms: int) -> int:
         """Delete what is past retention when a side has a record then; its latest timestamp."""
         assert self._stores is not None
         store, latest = self._stores[side], max(self.latest(side), timestamp_ms)

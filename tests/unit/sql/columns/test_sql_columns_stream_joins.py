@@ -181,6 +181,22 @@ def test_joins_of_one_batch(kind: str, times: str) -> None:
         assert by_columns == len(batch)
 
 
+def test_records_of_one_time_meet_in_the_order_in_which_they_came() -> None:
+    """Those of a later batch may be in a bundle that ends before."""
+    query = "CREATE STREAM q AS SELECT s.k, i, j FROM s JOIN r WITHIN 9 SECONDS ON s.k = r.k;"
+    (plan,) = plans_of(STREAMS + query, {"s": 1, "r": 1})
+    records = [
+        [_record("s", b"a", 1_000 * time_s, number) for time_s, number in batch]
+        for batch in (((5, 1), (7, 2)), ((2, 3), (5, 4)))
+    ]
+    records.append([_record("r", b"a", 5_000)])
+    want, _ = outcome(plan, copies(records), 1, None)
+    got, by_columns = outcome(plan, copies(records), 1, 1)
+    assert [value for _, value, *_ in want[0]] == [b'{"I":%d,"J":1}' % n for n in (3, 1, 4, 2)]
+    assert got == want
+    assert by_columns == 5
+
+
 def test_joined_rows_in_doubt_go_through_the_row_engine() -> None:
     query = (
         "CREATE STREAM q AS SELECT s.k, 100 / i AS x, j FROM s JOIN r WITHIN 9 SECONDS ON s.k = r.k"

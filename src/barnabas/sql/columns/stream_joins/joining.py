@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.stream_joins.batches import Batch
+from barnabas.sql.columns.stream_joins.keeping import keep
 from barnabas.sql.columns.stream_joins.meeting import (
     KEPT,
     Arrivals,
@@ -19,11 +20,12 @@ from barnabas.sql.columns.stream_joins.meeting import (
 )
 from barnabas.sql.columns.stream_joins.waiting import NEVER_MET, Lone, Looks, Waited, wait
 from barnabas.sql.columns.vectors import Indexes, Mask, Vector, concatenated, vector_of
+from barnabas.sql.runtime.bundles import Bundle, bundle_of
 from barnabas.sql.runtime.forms import JoinForm
 from barnabas.sql.runtime.node import StoreKey
-from barnabas.sql.runtime.records import Row
 from barnabas.sql.runtime.stream_joins import LEFT, RIGHT, StreamStreamJoinNode, waiting_place
 from barnabas.sql.runtime.windows import NEVER
+from barnabas.sql.types import Value
 
 NO_ROW = -1
 """Stands for the row of a side that has none."""
@@ -32,19 +34,30 @@ NO_ROW = -1
 class _Kept:
     """Records of one side from before the batch. Their numbers go on behind those of the batch."""
 
-    def __init__(self, behind: int) -> None:
+    def __init__(self, behind: int, width: int) -> None:
+        """`width`: the number of their rows' columns."""
         self._behind = behind
         self.times: list[int] = []
         self.numbers: list[int] = []
         self.keys: list[StoreKey] = []
-        self.rows: list[Row] = []
+        self.columns: list[list[Value]] = [[] for _ in range(width)]
 
-    def add(self, key: StoreKey, time_ms: int, number: int, row: Row) -> int:
-        self.times.append(time_ms)
-        self.numbers.append(number)
-        self.keys.append(key)
-        self.rows.append(row)
-        return self._behind + len(self.rows) - 1
+    def add(self, key: StoreKey, bundle: Bundle) -> int:
+        """The number of the first of a bundle."""
+        first = self._behind + len(self.times)
+        self.times += bundle.times_ms
+        self.numbers += bundle.numbers
+        self.keys += [key] * len(bundle.times_ms)
+        for column, more in zip(self.columns, bundle.columns, strict=True):
+            column += more
+        return first
+
+    def listed(self, numbers: Sequence[int]) -> list[list[Value]]:
+        """The columns of certain of them, then their keys' first part."""
+        return [
+            *([column[number] for number in numbers] for column in self.columns),
+            [self.keys[number][0] for number in numbers],
+        ]
 
 
 class _Joined(NamedTuple):
@@ -70,7 +83,11 @@ class BatchJoin:
         assert isinstance(node.form, JoinForm)
         self._node, self._form, self._batch = node, node.form, batch
         self._sizes = [len(frame) for frame in batch.frames]
-        self._kept = (_Kept(self._sizes[LEFT]), _Kept(self._sizes[RIGHT]))
+        widths = [len(frame.columns) for frame in batch.frames]
+        self._kept = (
+            _Kept(self._sizes[LEFT], widths[LEFT]),
+            _Kept(self._sizes[RIGHT], widths[RIGHT]),
+        )
         self._times = np.maximum(np.maximum.accumulate(batch.times), node.stream_time)
         """The stream time of each record."""
         self._made: list[_Joined] = []
@@ -93,13 +110,12 @@ class BatchJoin:
         node, batch, other = self._node, self._batch, 1 - side
         mine, others = batch.arrivals[side], batch.arrivals[other]
         span = spans_of(mine, others, node.sides[side], node.segments, node.latest(other))
-        kept = self._read(other, mine, span)
-        count = len(kept.places)
+        kept, numbers = self._read(other, mine, span)
         there = Arrivals(*(np.concatenate(both) for both in zip(kept, others, strict=True)))
         at, met = meetings(mine, span, there)
-        rows = np.concatenate([self._sizes[other] + np.arange(count), batch.keyed[other]])[met]
+        rows = np.concatenate([self._sizes[other] + numbers, batch.keyed[other]])[met]
         places = mine.places[at]
-        first = np.full(self._sizes[other] + count, NEVER_MET)
+        first = np.full(self._sizes[other] + len(numbers), NEVER_MET)
         first[rows[::-1]] = places[::-1]  # of several the last assignment counts
         self._met_at[other] = first
         self._join(side, places, batch.keyed[side][at], rows, there.times[met])
@@ -117,8 +133,9 @@ class BatchJoin:
         self._join(side, batch.places[side][done], done, nothing, nothing)
         return np.flatnonzero(waits)
 
-    def _read(self, side: int, arrivals: Arrivals, span: Span) -> Arrivals:
-        """Read what the store of a side has for the keys of the other's arrivals."""
+    def _read(self, side: int, arrivals: Arrivals, span: Span) -> tuple[Arrivals, Indexes]:
+        """Read what the store of a side has for the keys of the other's arrivals, in the order in
+        which it came; and which of the records that are kept each is."""
         node, kept, batch = self._node, self._kept[side], self._batch
         codes: list[int] = []
         if node.latest(side) != NEVER and len(arrivals.keys):
@@ -127,13 +144,14 @@ class BatchJoin:
             keys = [batch.keys[code] for code in found.tolist()]
             listed = node.kept_of(keys, side, lows[found].tolist(), highs[found].tolist())
             for code, key, entries in zip(found.tolist(), keys, listed, strict=True):
+                before = len(kept.times)
                 for entry in entries:
-                    kept.add(key, *entry)
-                    codes.append(code)
-        size = len(codes)
-        return Arrivals(
-            np.full(size, KEPT), np.array(kept.times, np.int64), np.array(codes, np.int64)
-        )
+                    kept.add(key, bundle_of(*entry))
+                codes += [code] * (len(kept.times) - before)
+        # Bundles overlap.
+        order = np.argsort(np.array(kept.numbers, np.int64))
+        times, of = (np.array(listed, np.int64)[order] for listed in (kept.times, codes))
+        return Arrivals(np.full(len(codes), KEPT), times, of), order
 
     def _join(
         self, side: int, places: Indexes, mine: Indexes, others: Indexes, others_ms: Indexes
@@ -159,7 +177,8 @@ class BatchJoin:
             if waiter.is_kept:
                 place, (values, key, _) = kept[waiter.at]
                 self._emitted.append(place)
-                row = self._kept[side].add(tuple(key), waiter.timestamp_ms, waiter.number, values)
+                bundle = bundle_of(waiter.timestamp_ms, waiter.number, values)
+                row = self._kept[side].add(tuple(key), bundle)
             sides[side].append(row)
             sides[1 - side].append(NO_ROW)
         self._made.append(
@@ -237,12 +256,12 @@ class BatchJoin:
         at = rows.copy()
         at[before] = size + of
         at[rows == NO_ROW] = size + len(used)
-        listed = [(*kept.rows[number], kept.keys[number][0]) for number in used.tolist()]
+        listed = kept.listed(used.tolist())
         doubt = np.zeros(len(used) + 1, np.bool_)
         vectors = []
-        for place, vector in enumerate((*frame.columns, *frame.keys)):
-            values = vector_of(vector.type, [*(row[place] for row in listed), None], doubt)
-            vectors.append(concatenated([vector, values]).take(at))
+        for vector, values in zip((*frame.columns, *frame.keys), listed, strict=True):
+            more = vector_of(vector.type, [*values, None], doubt)
+            vectors.append(concatenated([vector, more]).take(at))
         return None if doubt.any() else vectors
 
     # --- state -------------------------------------------------------------------------------
@@ -255,13 +274,8 @@ class BatchJoin:
         for side in (LEFT, RIGHT):
             arrivals, keyed = batch.arrivals[side], batch.keyed[side]
             if len(keyed):
-                node.keep_all(
-                    side,
-                    [batch.keys[code] for code in arrivals.keys.tolist()],
-                    arrivals.times.tolist(),
-                    (node.count + batch.numbers[side]).tolist(),
-                    batch.frames[side].rows(keyed),
-                )
+                numbers = node.count + batch.numbers[side]
+                keep(node, side, arrivals, numbers, batch.keys, batch.frames[side].part(keyed))
         node.count += batch.count
         if len(self._times):
             node.stream_time = int(self._times[-1])
