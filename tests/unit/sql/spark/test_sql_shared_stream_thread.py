@@ -65,11 +65,13 @@ class Life:
 
     def stop(self) -> None:
         self.stops += 1
+        self._world.is_hanging.clear()  # before another thread starts the stream again
         self.state = QueryState.PAUSED
 
 
 class World:
-    """A stream of one topic of two partitions; micro-batches are done at once, or hang."""
+    """A stream of one topic of two partitions; micro-batches are done at once, or hang until the
+    stream is stopped."""
 
     def __init__(self, directory: Path) -> None:
         options = SparkQueryOptions("127.0.0.1:1", str(directory), is_shared=True, trigger_ms=1)
@@ -185,7 +187,6 @@ def test_a_query_leaves_a_micro_batch_that_hangs(
     wait_until(lambda: world.offered == 1, "the micro-batch")
     world.stream.leave("a")
     assert world.life.stops == 1
-    world.is_hanging.clear()
     wait_until(lambda: world.queries["b"].read == 6, "the records of the other")
     assert world.queries["a"].read == 0
     world.join("a")
@@ -253,7 +254,6 @@ def test_what_was_decided_is_read_once_more_before_all_else(world: World) -> Non
     world.stream.leave("a")
     world.decided = 2
     world.life.stop()
-    world.is_hanging.clear()
     world.ends = {("t", 0): 9, ("t", 1): 4}
     world.ranges.clear()
     world.turns.clear()
@@ -275,7 +275,6 @@ def test_a_range_is_read_once_more_when_all_its_leaders_answer(
     world.stream.leave("a")
     world.decided = 1
     world.life.stop()
-    world.is_hanging.clear()
     world.errors["t", 0] = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
     world.join("a", is_exactly_once=True)
     wait_until(lambda: world.queries["a"].read == 3, "the records of the other partition")
