@@ -158,7 +158,8 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(shared_stream, "_LEAVE_SECONDS", 0.05)
     made = World(tmp_path)
     yield made
     made.stream.close()
@@ -178,7 +179,6 @@ def test_each_query_gets_what_it_has_not_read(world: World) -> None:
 def test_a_query_leaves_a_micro_batch_that_hangs(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_stream, "_LEAVE_SECONDS", 0.05)
     monkeypatch.setattr(shared_stream, "_LOOK_SECONDS", 0.01)
     world.join("a")
     world.join("b")
