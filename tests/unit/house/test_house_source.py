@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -162,12 +163,44 @@ def imported_at_once(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFr
                 yield from imported_at_once(handler.body)
 
 
+def imported_anywhere(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
+    """All imports: those in functions and for types too."""
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        for name in ("body", "orelse", "finalbody"):
+            yield from imported_anywhere(getattr(node, name, []))
+        for part in (*getattr(node, "handlers", []), *getattr(node, "cases", [])):
+            yield from imported_anywhere(part.body)
+
+
+@dataclass(slots=True)
+class Facts:
+    """What the rules ask of a module: its tree would take much memory, and long to make again."""
+
+    imports: tuple[list[ast.Import | ast.ImportFrom], ...]
+    """Those that run when it is imported, and all."""
+    silent: list[str]
+    """What says nothing about itself: public names, and "" if the module does not."""
+
+
 @cache
-def imports_in(text: str) -> tuple[list[ast.Import | ast.ImportFrom], ...]:
-    """A module's imports that run at once, and all: those in functions and for types too."""
+def facts(text: str) -> Facts:
+    """Parse a module."""
     module = ast.parse(text)
-    anywhere = [node for node in ast.walk(module) if isinstance(node, ast.Import | ast.ImportFrom)]
-    return list(imported_at_once(module.body)), anywhere
+    silent = [
+        node.name
+        for node in module.body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and not (node.name.startswith("_") or node.name == "main")
+        and ast.get_docstring(node) is None
+        and len(node.body) > 1
+        and not described(node)
+    ]
+    if ast.get_docstring(module) is None and text.strip():
+        silent.append("")
+    imports = imported_at_once(module.body), imported_anywhere(module.body)
+    return Facts(tuple(map(list, imports)), silent)
 
 
 def imports_between_modules(package: Path, *, anywhere: bool = False) -> dict[str, set[str]]:
@@ -181,7 +214,7 @@ def imports_between_modules(package: Path, *, anywhere: bool = False) -> dict[st
     imports: dict[str, set[str]] = {}
     for name, path in paths.items():
         imported: set[str] = set()
-        for node in imports_in(path.read_text())[anywhere]:
+        for node in facts(path.read_text()).imports[anywhere]:
             if isinstance(node, ast.Import):
                 imported |= {alias.name for alias in node.names}
             elif node.module:
@@ -227,21 +260,12 @@ def test_no_circles_by_imports_for_types_and_in_functions() -> None:
 
 
 def test_modules_and_public_names_say_what_they_are() -> None:
-    silent = []
-    for path in tracked("src/**/*.py"):
-        tree = ast.parse(path.read_text())
-        if ast.get_docstring(tree) is None and path.read_text().strip():
-            silent.append(named(path))
-        for node in tree.body:
-            is_public = (
-                isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-                and not node.name.startswith("_")
-                and node.name != "main"
-            )
-            if is_public and "protocol/messages" not in named(path):
-                assert isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-                if ast.get_docstring(node) is None and len(node.body) > 1 and not described(node):
-                    silent.append(f"{named(path)}:{node.name}")
+    silent = [
+        f"{named(path)}:{name}"
+        for path in tracked("src/**/*.py")
+        for name in facts(path.read_text()).silent
+        if not name or "protocol/messages" not in named(path)
+    ]
     assert silent == []
 
 
