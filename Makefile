@@ -7,7 +7,6 @@ SPARK ?=
 VENV := .venv$(if $(SPARK),-spark-$(SPARK))
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-COMPILED := $(VENV)/.compiled
 KAFKA_LIBS := .cache/kafka-4.3.1/libs
 # For `make soak`.
 MINUTES ?= 10
@@ -24,7 +23,7 @@ ARGS ?=
 # would compile the product anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-cluster test-slow check style types test-types compiled imports audit format bench soak clean
+.PHONY: help setup demo test test-cluster test-slow check style types test-types imports audit format bench soak clean
 
 help:
 	@echo "make setup   install everything into $(VENV)"
@@ -84,11 +83,6 @@ types:
 test-types:
 	$(BIN)/mypy --config-file tests/mypy.ini
 
-# Collects the tests once where nothing is compiled yet: else each process of `make test` would
-# compile all of it for itself.
-compiled:
-	@test -e $(COMPILED) || { $(BIN)/pytest --collect-only -qq >/dev/null 2>&1; touch $(COMPILED); }
-
 # Never fails without a network.
 audit: setup
 	@$(BIN)/python tools/audit.py
@@ -97,16 +91,16 @@ imports:
 	$(BIN)/lint-imports
 
 # All of `make check`: types are checked by tests/checks, while other tests wait. Most tests wait for
-# processes: five at a time use two cores well. tests/conftest.py groups them.
+# other programs: five processes use two cores well. tests/conftest.py shares the tests out.
 test: setup
-	@$(BESIDE_EACH_OTHER) style imports audit $(KAFKA_LIBS) compiled
-	$(BIN)/pytest --numprocesses $(JOBS) $(ARGS)
+	@$(BESIDE_EACH_OTHER) style imports audit $(KAFKA_LIBS)
+	$(BIN)/pytest --processes $(JOBS) $(ARGS)
 
 # Plain, and then secured: tests/clients/secured_matrix.py lists what takes no part in that.
-test-cluster: setup compiled | $(KAFKA_LIBS)
-	BARNABAS_TEST_NODES=3 $(BIN)/pytest tests/clients --numprocesses $(CLUSTER_JOBS) $(ARGS)
+test-cluster: setup | $(KAFKA_LIBS)
+	BARNABAS_TEST_NODES=3 $(BIN)/pytest tests/clients --processes $(CLUSTER_JOBS) $(ARGS)
 	BARNABAS_TEST_NODES=3 BARNABAS_TEST_SECURITY=scram \
-		$(BIN)/pytest tests/clients --numprocesses $(CLUSTER_JOBS) $(ARGS)
+		$(BIN)/pytest tests/clients --processes $(CLUSTER_JOBS) $(ARGS)
 
 format: setup
 	$(BIN)/ruff check --fix --quiet
@@ -118,11 +112,11 @@ bench: setup
 # Most slow tests wait too. Those that need the machine for themselves come after them, one at a time.
 # With ARGS there may be none of either kind, for which pytest exits with 5.
 SLOW := $(BIN)/pytest --timeout=1800
-test-slow: setup compiled | $(KAFKA_LIBS)
-	$(SLOW) -m "slow and not alone" --numprocesses $(SLOW_JOBS) $(ARGS) || test $$? -eq 5
+test-slow: setup | $(KAFKA_LIBS)
+	$(SLOW) -m "slow and not alone" --processes $(SLOW_JOBS) $(ARGS) || test $$? -eq 5
 	$(SLOW) -m "slow and alone" $(ARGS) || test $$? -eq 5
-	EFFORT=16 $(SLOW) tests/sim tests/property --numprocesses $(SLOW_JOBS)
-	EFFORT=16 $(SLOW) tests/unit -m "hypothesis and not slow" --numprocesses $(SLOW_JOBS)
+	EFFORT=16 $(SLOW) tests/sim tests/property --processes $(SLOW_JOBS)
+	EFFORT=16 $(SLOW) tests/unit -m "hypothesis and not slow" --processes $(SLOW_JOBS)
 
 soak: setup | $(KAFKA_LIBS)
 	MINUTES=$(MINUTES) $(BIN)/pytest -m soak --timeout=0 $(ARGS)

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.remote import Producer
-from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from barnabas.base.peer_lines import PEER_LINES, REPEATED_LINES
 from support.effort import EFFORT, examples
 from support.ended_by_sigterm import end_by_sigterm
 from support.leftovers import kill_what_outlives_us
+from support.processes import Group, run
 
 HERE = Path(__file__).parent
 # No test is wrong for being slow. `make test` draws the same examples each time, so that what
@@ -39,6 +38,8 @@ SPARK = (
 )
 """Modules that start Spark: one after another, as Spark's resolver of jars wants its cache alone,
 and a JVM of Spark's is reused by the next module."""
+EXPENSIVE = frozenset({"database_server", "java", "secured_node", "three_nodes"})
+"""Fixtures of the session that start other programs: as few processes as possible have them."""
 NODES_THREAD = "barnabas-cluster"
 RECURSION_LIMIT = sys.getrecursionlimit()
 SHRINKING_S = 480
@@ -48,25 +49,42 @@ MINUTES = float(os.environ.get("MINUTES", "10"))
 """Total time of all campaigns."""
 
 
-class ByModule(LoadScopeScheduling):
-    """Keeps each module in one process, with its fixtures, and all of Spark's modules in one."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        module: str = nodeid.partition("::")[0].removeprefix("tests/")
-        return "spark" if module.startswith(SPARK) else module
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModule:
-    """The distribution of tests over several processes, in the order of the tests."""
-    config.option.loadscopereorder = False
-    return ByModule(config, log)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that shares tests out."""
+    parser.addoption(
+        "--processes", type=int, default=0, help="run tests in as many processes, forked once"
+    )
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     """Leave no process behind when a limit of time, or a kill, ends the whole run."""
     end_by_sigterm()
-    if config.getoption("dist", "no") == "no":  # else xdist's workers run the tests
-        kill_what_outlives_us()
+    kill_what_outlives_us()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Share the tests out, if several processes are wanted and nothing prevents it."""
+    option = session.config.option
+    failed = session.testsfailed and not option.continue_on_collection_errors
+    if not option.processes or option.collectonly or option.usepdb or failed:
+        return None
+    run(session, _groups(session.items), option.processes)
+    return True
+
+
+def _groups(items: list[pytest.Item]) -> list[Group]:
+    """Keep each module in one process, with its fixtures, and all of Spark's modules in one."""
+    groups: dict[str, Group] = {}
+    for index, item in enumerate(items):
+        assert isinstance(item, pytest.Function)
+        module = item.nodeid.partition("::")[0].removeprefix("tests/")
+        is_sparks = module.startswith(SPARK)
+        group = groups.setdefault("spark" if is_sparks else module, Group())
+        group.indices.append(index)
+        if not is_sparks:  # else other modules would wait for the end of Spark's
+            group.needs |= EXPENSIVE.intersection(item.fixturenames)
+    return list(groups.values())
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,6 +1,6 @@
 """Many seeds, on as many processes as there are cores, and what came of them together.
 
-Where pytest-xdist runs the tests, its processes have the cores: seeds run in the one that asks.
+Where tests run in several processes, these have the cores: seeds run in the one that asks.
 """
 
 import multiprocessing
@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass, field
 
 from sim.workloads import run
+from support.processes import ONE_OF_SEVERAL
 
 QUEUED_PER_JOB = 3
 
@@ -87,7 +88,7 @@ def run_campaign(
     on_verdict: Callable[[Verdict], None] | None = None,
 ) -> Campaign:
     """Run one (seed, topology, workload) after the other, until none is left or time is over."""
-    jobs = jobs or (1 if "PYTEST_XDIST_WORKER" in os.environ else os.cpu_count() or 1)
+    jobs = jobs or (1 if ONE_OF_SEVERAL in os.environ else os.cpu_count() or 1)
     campaign = Campaign()
     began_s = time.monotonic()
     left = _until(seeds, None if minutes is None else began_s + minutes * 60)

@@ -1,9 +1,8 @@
 """Processes that outlive the tests that started them: a watcher kills them.
 
-Fixtures end what they have started, unless pytest is killed before: by xdist, whose workers have
-ten seconds to end, or by SIGKILL. So each process that runs tests has a watcher, which waits until
-that process is gone. What the tests started is known by a variable of its environment, which the
-processes that it starts inherit. Linux only.
+Fixtures end what they have started, unless pytest is killed before. So each process that runs
+tests has a watcher, which waits until that process is gone. What the tests started is known by a
+variable of its environment, which the processes that it starts inherit. Linux only.
 """
 
 from __future__ import annotations
