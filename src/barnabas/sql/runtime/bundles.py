@@ -6,9 +6,9 @@ than the record does in columns. An entry is
     (segment, *key, timestamp, number) -> row        a record
                                        -> bytes      a bundle, whose last record this is
 
-The records of a bundle are sorted by timestamp and number. They lie in one segment and between two
-multiples of the bundles' span, so whoever looks for times reads entries up to the next multiple.
-Mostly there are none that late: streams go on in time.
+The records of a bundle are sorted by timestamp and number, and lie in one segment and one interval
+of the bundles' span. A search for timestamps reads entries up to the end of the latest one's
+interval, and filters. That adds few: records later than those of a search are rare.
 """
 
 from __future__ import annotations

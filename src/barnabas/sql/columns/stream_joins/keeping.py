@@ -59,7 +59,7 @@ def keep(
 
 
 def _starts(node: StreamStreamJoinNode, times: Indexes, codes: Indexes) -> Indexes:
-    """Where bundles begin among records sorted by key and timestamp."""
+    """The places at which bundles begin, of records sorted by key and timestamp."""
     is_start = np.ones(len(times), np.bool_)
     is_start[1:] = codes[1:] != codes[:-1]
     for span_ms in (node.segments.span_ms, node.bundle_ms):
