@@ -23,7 +23,7 @@ ARGS ?=
 # would compile the product anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-cluster test-slow check style types test-types imports audit format bench soak clean
+.PHONY: help setup demo test test-cluster test-slow check style types imports audit format bench soak clean
 
 help:
 	@echo "make setup   install everything into $(VENV)"
@@ -71,17 +71,15 @@ demo: setup
 BESIDE_EACH_OTHER := $(MAKE) --no-print-directory --jobs 4 --output-sync=target
 
 check: setup
-	@$(BESIDE_EACH_OTHER) style types test-types imports audit
+	@$(BESIDE_EACH_OTHER) style types imports audit
 
 style:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check --quiet
 
+# Of the product and the tests: pyproject.toml says what is stricter for the product.
 types:
 	$(BIN)/mypy
-
-test-types:
-	$(BIN)/mypy --config-file tests/mypy.ini
 
 # Never fails without a network.
 audit: setup

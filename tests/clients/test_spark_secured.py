@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 

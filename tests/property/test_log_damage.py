@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.base.disk import FileRange
-from barnabas.node.log.appending import AppendOrigin
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.dump import dump_path, render
 from barnabas.node.log.results import DeferredRead, ReadResult
+from barnabas.node.log.validator import AppendOrigin
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.records.batch import check_crc, iterate_headers
 from barnabas.protocol.records.control import encode_end_txn

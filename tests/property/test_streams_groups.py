@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 
 from barnabas.node.coordinator.group.modern.group import ModernGroupState
-from barnabas.node.coordinator.group.streams import reconcile as reconciling
 from barnabas.node.coordinator.group.streams import target as targeting
 from barnabas.node.coordinator.group.streams.group import StreamsGroup
-from barnabas.node.coordinator.group.streams.tasks import TaskId
+from barnabas.node.coordinator.group.streams.tasks import AssignedTasks, TaskId
 from barnabas.protocol.errors import ErrorCode
 from support.effort import examples
 from support.streams_world import StreamsWorld, StreamThread
@@ -226,7 +225,7 @@ def forgets_the_process(patch: pytest.MonkeyPatch) -> None:
 
 
 def does_not_await_revocation(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(reconciling.AssignedTasks, "overlaps", lambda self, tasks: False)
+    patch.setattr(AssignedTasks, "overlaps", lambda self, tasks: False)
 
 
 def never_assigns_again(patch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,15 @@ from barnabas.node.metadata.controller.partition_change import _ChangeBuilder
 from barnabas.node.metadata.publisher import ImagePublisher
 from barnabas.node.raft import effects
 from barnabas.node.raft.core import election
-from barnabas.node.raft.core.state import RaftState, Trigger, Unattached, election_timeout_ms
+from barnabas.node.raft.core.state import (
+    Prospective,
+    RaftState,
+    Trigger,
+    Unattached,
+    election_timeout_ms,
+    enter,
+    set_election,
+)
 from barnabas.node.raft.quorum_state import ElectionState
 from barnabas.node.raft.replica_log import ReplicaLog
 from barnabas.node.replication.leadership import Leadership
@@ -124,12 +132,12 @@ def _no_truncation_of_metadata(patch: Patch) -> None:
 def _vote_twice(patch: Patch) -> None:
     def vote(state: Any, request: Any, now_ms: int, out: list[Any]) -> bool:
         role_state = state.role_state
-        if not isinstance(role_state, Unattached | election.Prospective):
+        if not isinstance(role_state, Unattached | Prospective):
             return False
         if state.election.leader_id != NO_NODE or request.last < state.end:
             return False
-        election.enter(state, Trigger.VOTE_GIVEN, Unattached(now_ms + election_timeout_ms(state)))
-        election.set_election(state, ElectionState(state.epoch, NO_NODE, request.candidate), out)
+        enter(state, Trigger.VOTE_GIVEN, Unattached(now_ms + election_timeout_ms(state)))
+        set_election(state, ElectionState(state.epoch, NO_NODE, request.candidate), out)
         return True
 
     patch.set(election, "_vote", vote)

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from re import _constants as ops  # type: ignore[attr-defined]  # private, without types
-from re import _parser as parser  # type: ignore[attr-defined]  # private as well
+from re import _constants as ops
+from re import _parser as parser
 from typing import Any, Final
 
 STEPS_HARMLESS: Final = 1_000_000

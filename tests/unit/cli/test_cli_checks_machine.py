@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections import namedtuple
 from pathlib import Path
 
 import pytest
 
 from barnabas.cli.doctor import machine as checks_machine
-from barnabas.cli.doctor.findings import Finding, Level
+from barnabas.cli.doctor.findings import Finding, Level, ok
 from barnabas.cli.doctor.machine import (
     check_directory,
     check_machine,
@@ -70,9 +71,9 @@ def test_a_disk_that_is_nearly_full(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_few_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks_machine.resource, "getrlimit", lambda _: (1024, 4096))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
     assert levels(list(check_machine()), "open files") == [Level.NOTE]
-    monkeypatch.setattr(checks_machine.resource, "getrlimit", lambda _: (1024, 65_536))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 65_536))
     assert levels(list(check_machine()), "open files") == [Level.OK]
 
 
@@ -103,7 +104,7 @@ def test_a_file_that_no_node_can_start_with(tmp_path: Path) -> None:
 
 def test_a_directory_that_a_restart_may_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os.path, "isdir", lambda _: True)
-    monkeypatch.setattr(checks_machine, "_space", lambda _: checks_machine.ok("disk space", ""))
+    monkeypatch.setattr(checks_machine, "_space", lambda _: ok("disk space", ""))
     for directory, count in (("/tmp/kafka-logs", 1), ("/var/lib/tmp/kafka", 0)):
         found = [text.detail for text in check_directory(directory) if "emptied" in text.detail]
         assert len(found) == count, directory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,6 @@ import pytest
 
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.records import perf_load
 from barnabas.cli.records.perf_load import Load, Payloads
 
 TIMEOUT_S = 5.0
@@ -49,7 +49,7 @@ class Slow:
 
 def run(monkeypatch: pytest.MonkeyPatch, producer: Slow) -> dict[str, Any]:
     monkeypatch.setattr("confluent_kafka.Producer", lambda _: producer)
-    monkeypatch.setattr(perf_load.time, "perf_counter", lambda: producer.now_s)
+    monkeypatch.setattr(time, "perf_counter", lambda: producer.now_s)
     load = Load(
         Connection("none:1", {}, TIMEOUT_S),
         "t",

@@ -334,7 +334,7 @@ def test_a_plugin_that_is_gone_shows_no_setting(
     create(page, "copy")
 
     def refuse(*_: Any) -> Any:
-        raise service.RefusedError("no such plugin")
+        raise RefusedError("no such plugin")
 
     monkeypatch.setattr(service.ConnectorService, "_validated", refuse)
     found = page.get("connectors/copy")["config"]

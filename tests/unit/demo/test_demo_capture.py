@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ def test_begun_as_root_its_directory_can_be_reached_by_postgresqls_user(
     """And a new run removes it, wherever it is."""
     own = Programs("initdb", "postgres", pwd.getpwuid(os.geteuid()).pw_name)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(places.tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "tempdir", None)
     for is_open, inside in ((True, True), (False, False)):
         monkeypatch.setattr(places, "_is_open_to_all", lambda path, answer=is_open: answer)
         settings = Settings(7, 250, 240, "id", [1], [2], 3, database_port=1)
@@ -118,7 +119,7 @@ def test_the_newest_of_debians_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_pat
             (folder / name).touch(mode=0o755)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(places, "DEBIAN", tmp_path)
-    monkeypatch.setattr(places.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     folder = tmp_path / "17" / "bin"
     wanted = Programs(str(folder / "initdb"), str(folder / "postgres"), None)
     assert places.find_programs() == wanted

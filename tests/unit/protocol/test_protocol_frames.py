@@ -3,7 +3,8 @@
 import pytest
 from kio.schema.errors import ErrorCode as PeerErrorCode
 
-from barnabas.protocol.apis import APIS, NEVER_FLEXIBLE, ApiKey
+from barnabas.protocol.api import NEVER_FLEXIBLE
+from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.codec import decode_at, encode
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.frames import (

@@ -1,6 +1,7 @@
 """The registry over HTTP: requests, what is cached, and messages about failures."""
 
 import json
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from barnabas.schemas import registry_client
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import RegistryClient, StoredSchema
 from support.served import served
@@ -92,7 +92,7 @@ def test_latest_is_asked_each_time() -> None:
 
 def test_versions_are_asked_again_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 1000.0
-    monkeypatch.setattr(registry_client.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
     with registry() as state:
         state.answers = {
             "/subjects/s/versions": (200, [1]),

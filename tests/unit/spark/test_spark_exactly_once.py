@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.cimpl import Message
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -179,7 +179,7 @@ def test_a_micro_batch_without_results_moves_on(world: World) -> None:
 
 
 def test_a_full_queue_is_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = exactly_once.Producer
+    made = Producer
     monkeypatch.setattr(
         exactly_once, "Producer", lambda config: made({**config, "queue.buffering.max.messages": 2})
     )

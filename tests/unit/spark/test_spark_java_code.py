@@ -11,7 +11,7 @@ from typing import Any, cast
 from unittest.mock import MagicMock
 
 import pytest
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from barnabas.spark.java_code import JavaCode, keep_compiled

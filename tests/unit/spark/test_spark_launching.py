@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -180,7 +181,7 @@ def test_the_archive_is_written_once_few_classes_are_loaded(
 
     written = []
     monkeypatch.setattr(launching, "write_archive", lambda _launch: written.append(looks))
-    monkeypatch.setattr(launching.threading, "Timer", Timer)
+    monkeypatch.setattr(threading, "Timer", Timer)
     launching.archive_later(found)
     assert written == ([] if written_after is None else [written_after])
 

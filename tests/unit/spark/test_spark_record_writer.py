@@ -32,7 +32,7 @@ def values(kafka: Kafka, topic: str, count: int) -> list[tuple[bytes | None, byt
 def test_records_are_there_when_write_returns(
     kafka: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = record_writer.OrderedProducer
+    made = OrderedProducer
     monkeypatch.setattr(
         record_writer,
         "OrderedProducer",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 
 import h2.config
@@ -11,7 +12,6 @@ import h2.events
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from barnabas.web import server
 from barnabas.web.crowd import Crowd
 from barnabas.web.frame_budget import (
     IDLE_FRAMES_MAX,
@@ -40,16 +40,16 @@ async def test_an_answer_does_not_wait_for_the_client_to_acknowledge_the_one_bef
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[tuple[int, int, int]] = []
-    really = server.socket.socket.setsockopt
+    really = socket.socket.setsockopt
 
     def setsockopt(own: object, *given: int) -> None:
         asked.append(given)  # type: ignore[arg-type]
         really(own, *given)  # type: ignore[call-overload]
 
     async with serving(HTTP2, Crowd()) as port:
-        monkeypatch.setattr(server.socket.socket, "setsockopt", setsockopt)
+        monkeypatch.setattr(socket.socket, "setsockopt", setsockopt)
         assert await is_served(port)
-    wanted = (server.socket.IPPROTO_TCP, server.socket.TCP_NODELAY, 1)
+    wanted = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     assert asked.count(wanted) == 2  # once by the client, once by the server
 
 

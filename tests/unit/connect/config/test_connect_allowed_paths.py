@@ -11,13 +11,13 @@ import pytest
 
 from barnabas.connect import allowed_paths
 from barnabas.connect.allowed_paths import (
-    NotAllowedError,
     allow_paths,
     allow_paths_of_worker,
     check_files,
     database_paths,
     local_paths,
 )
+from barnabas.connect.allowed_plugins import NotAllowedError
 from barnabas.connect.config.validation import WorkerRules, new_connector, validate_connector
 
 SECRET = "/etc/passwd"

@@ -333,8 +333,6 @@ def test_a_full_disk_is_waited_for(tmp_path, monkeypatch, caplog):
     """The file system has room again later: the task goes on by itself."""
     import errno
 
-    from barnabas.connect.connectors.files import local_store
-
     fsync, left = os.fsync, [1, 1]
 
     def full(descriptor: int) -> None:
@@ -343,7 +341,7 @@ def test_a_full_disk_is_waited_for(tmp_path, monkeypatch, caplog):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         fsync(descriptor)
 
-    monkeypatch.setattr(local_store.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with ConnectKit() as kit:
         for number in range(3):
             kit.produce("orders", b'{"id": %d}' % number)

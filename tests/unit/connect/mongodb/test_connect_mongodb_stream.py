@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -203,8 +205,8 @@ def test_heartbeats_keep_the_position_fresh(
     stream = FakeStream([])
     mongo.streams = [stream]
     one = reader({"_id": json.dumps(token(1))}, heartbeat__interval__ms="1000")
-    now = module.time.monotonic()
-    monkeypatch.setattr(module.time, "monotonic", lambda: now + 2)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 2)
     stream.resume_token = token(5)
     (record,), _ = batch(one)
     assert (record.topic, record.value) == ("__mongodb_heartbeats", None)
@@ -354,7 +356,7 @@ DOCUMENT = {
     "l": Int64(2),
     "d": Decimal128("1.50"),
     "b": Binary(b"ab"),
-    "t": bson.decode(bson.encode({"t": module.datetime(2024, 5, 1)}))["t"],
+    "t": bson.decode(bson.encode({"t": datetime(2024, 5, 1)}))["t"],  # noqa: DTZ001
 }
 
 

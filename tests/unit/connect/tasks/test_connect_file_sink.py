@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from barnabas.connect.connectors.base import SinkRange
-from barnabas.connect.connectors.file import writer as module
 from barnabas.connect.connectors.file.writer import FileStreamWriter
 from barnabas.connect.record import SinkRecord
 from barnabas.connect.testing import ConnectKit
@@ -52,7 +51,7 @@ def test_a_full_disk_is_waited_for_and_leaves_no_torn_line(
         room.pop(0)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(module.os, "write", cramped)
+    monkeypatch.setattr(os, "write", cramped)
     file = tmp_path / "out.txt"
     with ConnectKit(WORKER) as kit:
         for value in (b"one", b"two", b"three"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -253,7 +254,7 @@ def test_topics_are_looked_for_again_soon_where_none_was_found(
     heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr(kafka_group.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     group, consumer = joined(heard, **{"topics.regex": r"\p{Lower}&&[^o]|t.*"})
     consumer.raises["list_topics"] = [trouble(KafkaError._TRANSPORT)]
     with pytest.raises(RetriableError, match="cannot list topics"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from threading import Event, Timer
 from typing import Any
 
@@ -38,7 +39,7 @@ def test_a_stopped_task_does_not_wait_for_a_commit_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = iter(range(1000))
-    monkeypatch.setattr(kafka_output.time, "monotonic", lambda: float(next(now)))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(now)))
     output: Any = object.__new__(KafkaTransactions)
     output.producer, output._is_open, output._stopping = Silent(), False, Event()
     output.heed(stopping := Event())

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from barnabas import Cluster
 from barnabas.app.testing import Kafka
+from barnabas.connect.tasks.clients import admin_settings
 from barnabas.connect.worker import offset_requests
 from barnabas.connect.worker.offset_requests import sink_offsets
 from barnabas.kafka.wire_admin import NoControllerError, WireAdmin
@@ -114,7 +115,7 @@ def test_offsets_that_tasks_still_read_are_not_deleted(sink: Sink) -> None:
 
 def test_what_hinders_a_deletion_is_said(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
     sink.worker |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"}
-    settings = offset_requests.admin_settings(sink.config, sink.worker)
+    settings = admin_settings(sink.config, sink.worker)
     places = [(sink.topic, 0)]
     with pytest.raises(ConnectError, match=r"GSSAPI is not supported.*or reset all"):
         offset_requests._forget(settings, sink.group, sink.name, places)

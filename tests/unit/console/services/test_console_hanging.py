@@ -11,7 +11,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.console.services import transactions
 from barnabas.console.services.asking import AwayError
-from barnabas.console.services.cluster import Ends
+from barnabas.console.services.cluster import Ends, Finding
 from barnabas.console.services.messages import TooManyError
 from barnabas.console.services.transactions import HangingRow, HangingWatch
 from barnabas.console.services.watching import WATCHED_S, WhileWatched
@@ -54,7 +54,7 @@ class World:
     def step(self, *, is_first: bool = False) -> float:
         return self.watch._search(is_first)
 
-    def findings(self) -> list[transactions.Finding]:
+    def findings(self) -> list[Finding]:
         with mock.patch.object(WhileWatched, "watch"):
             return self.watch.findings()
 

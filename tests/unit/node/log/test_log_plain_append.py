@@ -11,6 +11,7 @@ from barnabas.node.log.appending import AppendResult
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.log_state import LogState
 from barnabas.node.log.partition_log import PartitionLog
+from barnabas.node.log.plain_append import append_plain
 from barnabas.node.log.segment import PlainLimits
 from barnabas.node.log.validator import AppendOrigin
 from barnabas.protocol.errors import ErrorCode
@@ -126,7 +127,7 @@ def test_both_ways_come_to_the_same(name: str, seed: int) -> None:
 def _count_plain(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Return a list that gets True for each plain append from now on, and False for others."""
     plain: list[bool] = []
-    way = appending.append_plain
+    way = append_plain
 
     def noted(log: LogState, *arguments: Any, **options: Any) -> list[int]:
         offsets = way(log, *arguments, **options)

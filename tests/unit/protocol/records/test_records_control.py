@@ -6,7 +6,6 @@ from barnabas.base.ids import Uuid
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.quorum import (
     Endpoint,
-    KRaftVersionFeature,
     KRaftVersionRecord,
     LeaderChangeMessage,
     LeaderChangeMessageVoter,
@@ -15,6 +14,7 @@ from barnabas.protocol.messages.quorum import (
     VotersRecord,
     VotersRecordVoter,
 )
+from barnabas.protocol.messages.voters import KRaftVersionFeature
 from barnabas.protocol.records.batch import CorruptBatchError, check_crc, read_header
 from barnabas.protocol.records.control import (
     ControlMessage,

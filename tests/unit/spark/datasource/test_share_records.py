@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,8 +30,8 @@ def test_a_broker_that_is_away_is_asked_ever_more_rarely(monkeypatch: pytest.Mon
         pauses.append(seconds)
 
     monkeypatch.setattr(Brokers, "any", refuse)
-    monkeypatch.setattr(share_records.time, "sleep", sleep)
-    monkeypatch.setattr(share_records.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
     reader = LogReader(Access("a:1"))
     with pytest.raises(WireError, match="t-0 at 5: nobody listens"):
         list(reader.read("t", [Delivery(PARTITION, 5, 6, 1)], fails_on_loss=True))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from barnabas.sql.engine import engine
+from barnabas.sql.engine.applying import apply_to
 from barnabas.sql.engine.command_log import LogEntry
 from barnabas.sql.engine.engine import EngineError, KsqlEngine
 from barnabas.sql.engine.local_runner import LocalQueryRunner
@@ -124,7 +125,7 @@ async def test_a_statement_is_analysed_once_and_applied_once(
 ) -> None:
     world = SqlWorld()
     analysed, applied = [], []
-    analyse, apply_to = world.engine._context.analyse, engine.apply_to
+    analyse = world.engine._context.analyse
 
     def counted(parsed: ParsedStatement, *given: Any) -> Any:
         analysed.append(parsed.text)

@@ -10,6 +10,7 @@ import pytest
 from barnabas.java import regex as java_regex
 from barnabas.java.regex import JavaPattern, compile_java, find_all
 from barnabas.java.regex_characters import JavaError, PatternError
+from barnabas.java.regex_linear import STEPS_HARMLESS, STEPS_MAX
 from barnabas.sql.errors import EvaluationError
 from support.sql_calls import call
 
@@ -235,7 +236,7 @@ def spans(pattern: JavaPattern, text: str) -> list[tuple[object, ...]]:
 
 @pytest.fixture
 def linear_always(monkeypatch: pytest.MonkeyPatch) -> None:
-    lengths = {java_regex.STEPS_HARMLESS: -1, java_regex.STEPS_MAX: 1_000_000}
+    lengths = {STEPS_HARMLESS: -1, STEPS_MAX: 1_000_000}
     monkeypatch.setattr(java_regex, "length_max", lambda text, steps: lengths[steps])
 
 

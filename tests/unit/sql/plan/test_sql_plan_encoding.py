@@ -23,6 +23,7 @@ from barnabas.sql.plan.encoding import (
 from barnabas.sql.plan.steps import QueryPlan, Step
 from barnabas.sql.schema import Column, Part, Schema
 from barnabas.sql.syntax import expressions as nodes
+from barnabas.sql.syntax.tree import Emit, JoinKind, Window, WindowKind, Within
 from support.effort import examples
 from support.sql_plans import aggregate, call, greater, plan, schema, select, stream, tumbling
 
@@ -90,8 +91,8 @@ expressions = st.recursive(st.one_of(LEAVES), branches, max_leaves=5)
 calls = st.builds(nodes.FunctionCall, names, many(expressions))
 whole = st.integers(0, 10**12)
 windows = st.builds(
-    steps.Window,
-    st.sampled_from(steps.WindowKind),
+    Window,
+    st.sampled_from(WindowKind),
     whole,
     whole,
     st.none() | whole,
@@ -105,12 +106,12 @@ formats = st.builds(steps.Formats, choices, choices)
 timestamps = st.none() | st.builds(steps.TimestampColumn, names, st.none() | names)
 infos = st.none() | st.builds(
     steps.WindowInfo,
-    st.sampled_from(steps.WindowKind),
+    st.sampled_from(WindowKind),
     st.none() | whole,
-    st.sampled_from(steps.Emit),
+    st.sampled_from(Emit),
 )
-within = st.builds(steps.Within, whole, whole, st.none() | whole)
-kinds = st.sampled_from(steps.JoinKind)
+within = st.builds(Within, whole, whole, st.none() | whole)
+kinds = st.sampled_from(JoinKind)
 
 
 def stages(source: st.SearchStrategy[Step]) -> st.SearchStrategy[Any]:
@@ -227,7 +228,7 @@ def test_a_stored_plan_stays_readable() -> None:
         plan(selected, is_table=True),
         sources=("IN",),
         kind=steps.ResultKind.WINDOWED_TABLE,
-        window=steps.WindowInfo(steps.WindowKind.TUMBLING, 10),
+        window=steps.WindowInfo(WindowKind.TUMBLING, 10),
     )
     assert decode_plan(STORED) == expected
     assert encode_plan(expected) == STORED

@@ -11,6 +11,7 @@ from barnabas.sql.plan import steps
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.runtime.driver import Driver
 from barnabas.sql.runtime.topics import TopicRecord
+from barnabas.sql.syntax.tree import JoinKind, Window, WindowKind, Within
 from support.sql_plans import (
     aggregate,
     call,
@@ -37,7 +38,7 @@ def record(key: int | None, value: object, at: int = 0) -> TopicRecord:
     )
 
 
-def counted(window: steps.Window | None, sink: str, *, topic: str = "in") -> QueryPlan:
+def counted(window: Window | None, sink: str, *, topic: str = "in") -> QueryPlan:
     source = steps.StreamGroupByKey(stream(topic, "V"), schema("K", "V"))
     step = select(
         aggregate(source, call("COUNT"), window=window), "K", is_table=True, C="KSQL_AGG_VARIABLE_0"
@@ -46,7 +47,7 @@ def counted(window: steps.Window | None, sink: str, *, topic: str = "in") -> Que
     assert isinstance(made.step, steps.TableSink)
     info = None
     if window is not None:
-        size_ms = None if window.kind is steps.WindowKind.SESSION else window.size_ms
+        size_ms = None if window.kind is WindowKind.SESSION else window.size_ms
         info = steps.WindowInfo(window.kind, size_ms)
     return replace(made, step=replace(made.step, topic=sink), window=info)
 
@@ -82,7 +83,7 @@ def test_what_cannot_be_read_goes_to_the_log() -> None:
         (session(10), (24).to_bytes(8, "big") + (24).to_bytes(8, "big")),
     ],
 )
-def test_keys_of_windows_bear_the_bounds(window: steps.Window, tail: bytes) -> None:
+def test_keys_of_windows_bear_the_bounds(window: Window, tail: bytes) -> None:
     driver = Driver([counted(window, "out")], SmallCompiler())
     driver.pipe("in", record(1, {"V": 5}, 24))
     assert [made.key for made in driver.topics["out"]] == [long_key(1) + tail]
@@ -111,7 +112,7 @@ def test_a_stream_joined_to_itself_sees_each_record_on_both_sides() -> None:
         select(stream("in", "V"), "K", B="V"),
     )
     made = steps.StreamStreamJoin(
-        steps.JoinKind.INNER, "K", left, right, steps.Within(10, 10), schema("K", "A B")
+        JoinKind.INNER, "K", left, right, Within(10, 10), schema("K", "A B")
     )
     driver = Driver([plan(made)], SmallCompiler())
     driver.pipe("in", record(1, {"V": 5}))

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.java.hash import murmur2
 from barnabas.sql.runtime.driver import MemoryStore
 from barnabas.sql.runtime.rows_encoding import (
     EncodingError,
     decode_key,
     encode_key,
     encode_keys,
-    murmur2,
     pack,
     partition_of,
     unpack,

@@ -17,6 +17,7 @@ from barnabas.sql.syntax.expressions import (
     IntegerLiteral,
     NullLiteral,
 )
+from barnabas.sql.syntax.tree import WindowKind
 from barnabas.sql.types import BIGINT, BYTES, STRING, Array
 from support.sql_plans import (
     FORMATS,
@@ -97,7 +98,7 @@ def test_headers_are_columns_and_travel_on() -> None:
 
 def test_windowed_sources_have_bounds() -> None:
     source = stream("in", "V")
-    source = replace(source, window=steps.WindowInfo(steps.WindowKind.TUMBLING, 10))
+    source = replace(source, window=steps.WindowInfo(WindowKind.TUMBLING, 10))
     bench = Bench(select(source, "K", S="WINDOWSTART", E="WINDOWEND"))
     assert bench.pipe("in", 1, 5, 12, (10, 20)) == ["1[10,20] 10,20 @12"]
 
@@ -127,7 +128,7 @@ class TestSelectKey:
 
     def test_keeps_the_window(self) -> None:
         source = stream("in", "A")
-        source = replace(source, window=steps.WindowInfo(steps.WindowKind.TUMBLING, 10))
+        source = replace(source, window=steps.WindowInfo(WindowKind.TUMBLING, 10))
         bench = Bench(by(source, "A", "A K", column("A")))
         assert bench.pipe("in", 1, 2, 0, (0, 10)) == ["2[0,10] 2,1 @0"]
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import Message
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from barnabas.app.testing import Kafka
@@ -20,7 +21,6 @@ from barnabas.spark.datasource.options import options_of
 from barnabas.spark.datasource.protocol import CheckpointBehindError, NotPreparedError
 from barnabas.spark.datasource.task import TaskPlace, close_connections
 from barnabas.spark.exactly_once import BATCH_HEADER, RECORDS_HEADER
-from barnabas.sql.spark import worker
 from barnabas.sql.spark.options import SparkQueryOptions
 from barnabas.sql.spark.parcels import (
     Notes,
@@ -251,7 +251,7 @@ class Context:
 def test_the_last_stage_of_a_micro_batch_writes_its_parcels_and_gives_what_the_driver_commits(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker.TaskContext, "get", Context)
+    monkeypatch.setattr(TaskContext, "get", Context)
     write = ResultFunction(world.to(), ResultRecords(world.topic, 0, 1), 5)
     results: list[Parcel] = [
         Results(pa.array([b"a", None]), pa.array([None, b"2"]), np.array([0, 9]), None),

@@ -177,7 +177,7 @@ def _iteration(kind: str, given: Mapping[str, Any]) -> Make:
 
 
 def _matching(pattern: str) -> Make:
-    from re import _parser as parser  # type: ignore[attr-defined]  # there is no other parser
+    from re import _parser as parser  # there is no other parser
 
     try:
         parsed = parser.parse(pattern)
