@@ -20,8 +20,10 @@ from confluent_kafka.admin import NewPartitions
 from confluent_kafka.cimpl import Message
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 
 from barnabas.app.testing import Kafka
+from barnabas.spark import kafka_ranges
 from barnabas.spark.small_batches import collect_binary, optional_rules
 from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine.queries import PersistentQuery
@@ -179,16 +181,40 @@ def test_labels_are_where_spark_hashes_them(spark: SparkSession) -> None:
     assert list(row) == [task_of(number, 7) for number in numbers]
 
 
-def test_spark_makes_the_parcels_of_ranges(spark: SparkSession) -> None:
-    rows = [("töpic", 0, 0, 1), ("töpic", 4, 5, 2**40), ("töpic", 2, 2**62, 2**63 - 1)]
-    ranges = spark.createDataFrame(rows, "topic string, partition int, first long, until long")
-    made = range_parcels(ranges, 3, 1, "töpic", (70, 71, 72))
-    assert [(row.label, bytes(row.parcel)) for row in made.collect()] == [
-        (70 + partition % 3, encode_parcel(Range(3, 1, topic, partition, first, until)))
-        for topic, partition, first, until in rows
-    ]
+@pytest.mark.parametrize("is_placed", [True, False])
+def test_ranges_come_as_parcels_where_their_labels_are(
+    world: World, monkeypatch: pytest.MonkeyPatch, is_placed: bool
+) -> None:
+    """A version of Spark whose scans cannot say where rows are gets them in one partition."""
+    spark = world.spark.newSession()
+    if not is_placed:
+        monkeypatch.setattr(kafka_ranges, "plan_labelled_scans", lambda _session: False)
+    topic = world.kafka.topic("topic", 5)
+    producer = world.kafka.producer()
+    for number in range(25):
+        producer.produce(topic, b"", partition=number % 5)
+    producer.flush()
+    records = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", world.kafka.bootstrap_servers)
+        .option("subscribe", topic)
+        .option("startingOffsets", json.dumps({topic: {str(each): each for each in range(5)}}))
+        .load()
+    )
+    labels, tasks = (70, 71, -72), 3
+    made, was_placed = range_parcels(records, 3, 1, topic, labels, tasks)
+    assert was_placed == is_placed
     # As it was before: Spark compares the type of a label with the checkpoint's.
     assert made.schema["label"] == SCHEMA["label"]
+    placed = made.select("*", f.spark_partition_id().alias("task"))
+    stream = placed.writeStream.format("memory").queryName("ranges").trigger(once=True).start()
+    stream.awaitTermination()
+    rows = spark.table("ranges").collect()
+    assert {(row.label, bytes(row.parcel)) for row in rows} == {
+        (labels[partition % 3], encode_parcel(Range(3, 1, topic, partition, partition, 5)))
+        for partition in range(5)
+    }
+    assert all(row.task == (task_of(row.label, tasks) if is_placed else 0) for row in rows)
 
 
 @pytest.mark.parametrize("is_rdd", [True, False])
@@ -342,6 +368,8 @@ def test_state_goes_on_whoever_reads_the_topic(world: World) -> None:
         query = world.query(plan, reads_in_workers=reads_in_workers)
         query.start()
         query.process_all()
+        # Ranges are where their labels are, without a shuffle; records have to be sent there.
+        assert ("Exchange" in query.explain()) != reads_in_workers
         assert sum(query.read_of_batches.values()) == query.figures.read > 50
         written += query.figures.written
         query.stop()

@@ -22,6 +22,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.spark.java_code import JavaCode
+from barnabas.spark.labelled_scan import PARTITIONS_SOURCE, plan_labelled_scans
 from barnabas.spark.local_files import HAS_MOVED_CLASSES
 from barnabas.spark.progress import committed_batch
 
@@ -36,6 +37,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.IntSupplier;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
@@ -48,14 +50,13 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
-import MEMORY.MemoryStreamInputPartition;
 import MEMORY.MemoryStreamReaderFactory$;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 public class PushedRows {
-    public Object source(long number) {
-        return new PushedTable(number);
+    public Object source(long number, int partitions) {
+        return new PushedTable(number, partitions);
     }
 }
 
@@ -71,19 +72,24 @@ class PushedNumber extends Offset {
     }
 }
 
-public class PushedTable implements SupportsRead, ScanBuilder, Scan, MicroBatchStream {
+public class PushedTable
+        implements SupportsRead, ScanBuilder, Scan, MicroBatchStream, IntSupplier {
     static final StructType SCHEMA = new StructType()
         .add("label", "int", false)
         .add("parcel", "binary", true);
     private final TreeMap waiting = new TreeMap();
     private static final long PATIENCE_MS = 1000;
-    private final long first;
+    private final int partitions;
     private long last;
     private long told = -1;
 
-    PushedTable(long number) {
-        first = number;
+    PushedTable(long number, int partitions) {
         last = number;
+        this.partitions = partitions;
+    }
+
+    public int getAsInt() {
+        return partitions;
     }
 
     public Object frame(Object session) {
@@ -103,12 +109,7 @@ public class PushedTable implements SupportsRead, ScanBuilder, Scan, MicroBatchS
             int label = given.getInt();
             byte[] parcel = new byte[given.getInt()];
             given.get(parcel);
-            UnsafeRowWriter row = new UnsafeRowWriter(2, parcel.length + 64);
-            row.reset();
-            row.zeroOutNullBytes();
-            row.write(0, label);
-            row.write(1, parcel);
-            rows.add(row.getRow().copy());
+            rows.add(LabelledPartitions.row(label, parcel));
         }
         waiting.put(Long.valueOf(number), rows);
         last = number;
@@ -170,8 +171,7 @@ public class PushedTable implements SupportsRead, ScanBuilder, Scan, MicroBatchS
         while (entries.hasNext()) {
             rows.addAll((List) entries.next());
         }
-        UnsafeRow[] given = (UnsafeRow[]) rows.toArray(new UnsafeRow[rows.size()]);
-        return new InputPartition[] {new MemoryStreamInputPartition(given)};
+        return LabelledPartitions.of(rows, partitions);
     }
 
     public PartitionReaderFactory createReaderFactory() {
@@ -194,7 +194,7 @@ public class PushedTable implements SupportsRead, ScanBuilder, Scan, MicroBatchS
     }
 }
 """.replace("MEMORY", f"org.apache.spark.sql.execution.streaming{'.runtime' * HAS_MOVED_CLASSES}")
-_TABLES: Final = JavaCode("PushedRows", _SOURCE)
+_TABLES: Final = JavaCode("PushedRows", _SOURCE + PARTITIONS_SOURCE)
 
 PushedRow = tuple[int, bytes]
 """A label, and a parcel."""
@@ -204,11 +204,13 @@ class PushedRows:
     """The source of one start of a streaming query. Methods may be called from any thread.
 
     `number`: of the last micro-batch that the checkpoint has planned, as `planned_number` returns.
+    `tasks`: of the operator that takes the rows, which then needs no shuffle.
     """
 
-    def __init__(self, session: SparkSession, number: int) -> None:
+    def __init__(self, session: SparkSession, number: int, tasks: int = 1) -> None:
         """Raises Py4JError if the classes do not fit this version of Spark."""
-        self._table: Any = _TABLES.object_in(session).source(number)
+        partitions = tasks if plan_labelled_scans(session) else 1
+        self._table: Any = _TABLES.object_in(session).source(number, partitions)
         self.frame = DataFrame(self._table.frame(session._jsparkSession), session)
         """Rows of `label` and `parcel`."""
 

@@ -9,8 +9,8 @@ workers (worker.py); state lies in Spark's RocksDB store. All is recovered from 
 
     topic ─▶ mapInArrow ─▶ shuffle ─▶ transformWithStateInPandas ─▶ … ─▶ foreachBatch ─▶ topic
 
-Where an operator has the partitions of its topics, no records go through the shuffle but the
-ranges of their offsets, and there is no `mapInArrow`: the operator's workers read the topics.
+Where an operator has the partitions of its topics, it gets the ranges of their offsets, and there
+is no `mapInArrow`: the operator's workers read the topics. With one topic there is no shuffle.
 Several operators with state may follow each other: Spark allows that in output mode `append`.
 """
 
@@ -252,7 +252,7 @@ class SparkQuery:
         """All from the topics to parcels of results."""
         topology = hosted.topology
         waiting: dict[int | None, list[DataFrame]] = {}
-        ranges: dict[int, list[DataFrame]] = {}
+        ranges: dict[int, list[tuple[DataFrame, bool]]] = {}
         readings: dict[int, RangeReading] = {}
         for (stage, place), topic in sorted(topology.topics.items()):
             target = topology.operator_of(stage)
@@ -261,18 +261,26 @@ class SparkQuery:
             records, reading = self._source(topic)
             taker = hosted.takes_ranges(stage)
             if reading is not None and taker is not None:
-                given = range_parcels(records, stage, place, topic, hosted.labels)
+                given = range_parcels(
+                    records, stage, place, topic, hosted.labels, hosted.hosting.tasks
+                )
                 ranges.setdefault(taker, []).append(given)
                 readings[taker] = reading
                 continue
+            if reading is not None:
+                records = ranges_of(records)
             function = SourceFunction(hosted.hosting, stage, place, reading)
             if self.options.tasks_max is not None:
                 records = records.coalesce(self.options.tasks_max)
             read = records.mapInArrow(function.__call__, SCHEMA)
             waiting.setdefault(target, []).append(read)
-        for number, frames in ranges.items():
-            # A few rows: a task for each partition would take longer than they do.
-            waiting.setdefault(number, []).append(reduce(DataFrame.unionAll, frames).coalesce(1))
+        for number, found in ranges.items():
+            frames = [frame for frame, _ in found]
+            together = reduce(DataFrame.unionAll, frames)
+            if len(found) > 1 or not found[0][1]:
+                # A few rows, which are shuffled: a task for each would take longer than they do.
+                together = together.coalesce(1)
+            waiting.setdefault(number, []).append(together)
         for number, members in enumerate(topology.operators):
             processor = OperatorProcessor(hosted.hosting, number, readings.get(number))
             made = (
@@ -291,7 +299,7 @@ class SparkQuery:
         return frame.mapInArrow(write.__call__, SCHEMA)
 
     def _source(self, topic: str) -> tuple[DataFrame, RangeReading | None]:
-        """What `SourceFunction` takes, or an operator's ranges and how to read them."""
+        """What `SourceFunction` takes; where workers read, Spark's source and how they do that."""
         given = self._kafka(topic)
         if why_spark_reads(self.options, self._spark):
             return _records(given), None
@@ -299,7 +307,7 @@ class SparkQuery:
         is_committed_only = options.guarantee is Guarantee.EXACTLY_ONCE
         clients = tuple(sorted(options.clients.items()))
         reading = RangeReading(options.bootstrap_servers, clients, is_committed_only)
-        return ranges_of(given), reading
+        return given, reading
 
     def _kafka(self, topic: str) -> DataFrame:
         """Spark's source."""

@@ -12,14 +12,13 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from barnabas.base.errors import ConfigError
 from barnabas.kafka.bearer_login import client_access
 from barnabas.kafka.wire_reader import ReadError, WireReader
 from barnabas.protocol.records.batch import CorruptBatchError
 from barnabas.spark.batch_columns import columns_of_batches
-from barnabas.spark.kafka_ranges import why_no_ranges
+from barnabas.spark.kafka_ranges import labelled_ranges_of, why_no_ranges
 from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.spark.hosting import RangeReading
 from barnabas.sql.spark.options import SparkQueryOptions
@@ -61,22 +60,15 @@ def read_range(
 
 
 def range_parcels(
-    ranges: DataFrame, stage: int, place: int, topic: str, labels: Sequence[int]
-) -> DataFrame:
-    """Rows of `kafka_ranges.ranges_of` as rows of labels and parcels, by expressions of Spark's.
+    records: DataFrame, stage: int, place: int, topic: str, labels: Sequence[int], tasks: int
+) -> tuple[DataFrame, bool]:
+    """The ranges of Spark's source `records` as rows of labels and parcels.
 
-    `labels`: by partition of the operator that takes them.
+    `labels`: by partition of the operator that takes them, in so many tasks. Also returns whether
+    each row is in the partition of its task already.
     """
-    number = f.col("partition") % len(labels)
-    # Of the same type as elsewhere, which has no NULL.
-    label = f.coalesce(f.get(f.array(*map(f.lit, labels)), number), f.lit(labels[0]))
     head = encode_parcel(Range(stage, place, topic, 0, 0, 0))[: -RANGE_NUMBERS.size]
-    numbers = [
-        f.unhex(f.lpad(f.hex(f.col(name).cast("long")), 16, "0"))
-        for name in ("partition", "first", "until")
-    ]
-    parcel = f.concat(f.lit(bytearray(head)), *numbers)
-    return ranges.select(label.alias("label"), parcel.alias("parcel"))
+    return labelled_ranges_of(records, head, labels, tasks)
 
 
 def why_spark_reads(options: SparkQueryOptions, spark: SparkSession | None) -> str:

@@ -3,8 +3,8 @@
 Spark's driver plans a micro-batch once for all of them. The server says which records are in it: a
 thread asks for the ends of all topics, and gives each query the offsets that it has not read.
 
-    ends of topics ─▶ ledger ─▶ ranges of offsets ─▶ shuffle by label ─▶ operator ─▶ reports
-                                                                         (reads, runs, writes)
+    ends of topics ─▶ ledger ─▶ ranges of offsets, by label ─▶ operator ─▶ reports
+                                                               (reads, runs, writes)
 
 Exactly once, the operator leaves transactions open, and one decision commits those of all queries
 when all reports of a micro-batch are there (`shared_commits`). If Spark has not committed a
@@ -284,7 +284,7 @@ class SharedStream:
         configure_session(spark, ledger.tasks)
         # Between two questions to the source, which does not answer before it has to.
         spark.conf.set("spark.sql.streaming.pollingDelay", "1")
-        self._source = source = PushedRows(spark, ledger.number)
+        self._source = source = PushedRows(spark, ledger.number, ledger.tasks)
         options = self._options
         clients = tuple(sorted(options.clients.items()))
         common = Hosting(

@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from barnabas.spark.kafka_ranges import ranges_of
 from barnabas.spark.supervision import QueryState
 from barnabas.sql.analysis.analyse import analyse
 from barnabas.sql.analysis.commands import QueryCommand, apply
@@ -158,7 +159,7 @@ class _Warming(SparkQuery):
         given, reading = super()._source(self._read_topic)
         if reading is not None:
             nothing = f.lit(None).cast("binary")
-            given = given.select(
+            given = ranges_of(given).select(
                 "partition",
                 f.col("first").alias("offset"),
                 f.lit(0).cast("long"),
