@@ -38,7 +38,7 @@ from barnabas.sql.spark.checkpoint import CheckpointError
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Note, Range, encode_parcel
 from barnabas.sql.spark.placement import MissingTopicError
-from barnabas.sql.spark.query import SparkQuery
+from barnabas.sql.spark.query import SparkQuery, configure_session
 from barnabas.sql.spark.reading import range_parcels
 from barnabas.sql.spark.topology import task_of
 from barnabas.sql.spark.warming import warm
@@ -227,8 +227,8 @@ def test_rows_are_collected_as_spark_does(spark: SparkSession, is_rdd: bool) -> 
         frame = frame.select("label", "parcel")
     name = frame._jdf.queryExecution().analyzed().getClass().getSimpleName()
     assert (name == "LogicalRDD") == is_rdd
-    assert collect_binary(frame, 1) == [bytes(data) for _, data in rows]
-    assert collect_binary(frame.limit(0), 1) == []
+    assert collect_binary(spark, frame._jdf, 1) == [bytes(data) for _, data in rows]
+    assert collect_binary(spark, frame.limit(0)._jdf, 1) == []
 
 
 def test_collecting_fails_as_spark_does(spark: SparkSession) -> None:
@@ -240,7 +240,32 @@ def test_collecting_fails_as_spark_does(spark: SparkSession) -> None:
     with pytest.raises(Exception, match="no row 1") as of_spark:
         frame.collect()
     with pytest.raises(of_spark.type, match="no row 1"):
-        collect_binary(frame, 1)
+        collect_binary(spark, frame._jdf, 1)
+
+
+def test_threads_without_a_session_have_the_settings_of_the_first(spark: SparkSession) -> None:
+    """Those that serve a task's state are such threads."""
+    found: list[str] = []
+
+    def ask() -> None:
+        jvm: Any = spark.sparkContext._jvm
+        sessions = jvm.org.apache.spark.sql.classic.SparkSession
+        assert sessions.getActiveSession().isEmpty()
+        settings = jvm.org.apache.spark.sql.internal.SQLConf.get()
+        found.append(settings.getConfString("spark.sql.codegen.factoryMode", "FALLBACK"))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert found == ["NO_CODEGEN"]
+
+
+def test_hadoop_s_settings_are_sent_without_their_origins(spark: SparkSession) -> None:
+    configure_session(spark.newSession(), 1)
+    settings: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    assert settings.size() > 100
+    assert settings.get("fs.defaultFS") == "file:///"
+    assert not settings.getPropertySources("fs.defaultFS")
 
 
 def test_rules_that_spark_needs_are_not_among_the_optional(spark: SparkSession) -> None:

@@ -8,11 +8,11 @@ Spark prints a thousand lines. So the text is shortened.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # comes without types
-from pyspark.sql import DataFrame
 
+T = TypeVar("T")
 _INTERRUPTIONS: Final = frozenset(
     {
         "java.lang.InterruptedException",
@@ -27,12 +27,12 @@ class BatchInterruptedError(Exception):
     """The query was stopped in the middle of a micro-batch, which runs again at the next start."""
 
 
-def interruptible(take: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
-    """Return the function for `foreachBatch` that does what `take` does."""
+def interruptible(take: Callable[[T, int], None]) -> Callable[[T, int], None]:
+    """Return the function for micro-batches that does what `take` does."""
 
-    def run(frame: DataFrame, batch_id: int) -> None:
+    def run(given: T, batch_id: int) -> None:
         try:
-            take(frame, batch_id)
+            take(given, batch_id)
         except Py4JJavaError as error:
             name = str(error.java_exception.getClass().getName())
             if name not in _INTERRUPTIONS:

@@ -40,6 +40,7 @@ from barnabas.spark.launching import (
     note_resolved,
 )
 from barnabas.spark.local_files import CHECKPOINT_MANAGER, use_plain_files
+from barnabas.spark.small_batches import use_in_all_threads
 
 Say = Callable[[str], None]
 
@@ -252,6 +253,8 @@ def _started(options: SessionOptions, say: Say, before_launch: Callable[[], None
     for name, value in _submitted_settings(options, launch).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
+    if options.small_batches:
+        use_in_all_threads(session)
     if options.master.startswith("local"):
         use_plain_files(session)
         _learn(options, session, launch)

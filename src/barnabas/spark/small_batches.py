@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import logging
 import struct
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes without types
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.utils import ForeachBatchFunction
 
 from barnabas.spark.java_code import JavaCode
 
@@ -84,20 +88,154 @@ public class OptimizerRules {
 )
 
 
-def collect_binary(rows: DataFrame, column: int) -> list[bytes]:
-    """Return the values of a column of type binary, none of them null.
+_THREADS: Final = JavaCode(
+    "SettingsOfThreads",
+    """
+import java.lang.reflect.Field;
+import java.util.concurrent.atomic.AtomicReference;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.internal.SQLConf$;
+import scala.Function0;
+import scala.Option;
+import scala.runtime.AbstractFunction0;
 
-    For the rows that `foreachBatch` passes: they are an RDD already, so their tasks run without
-    another plan and without a description of it. Raises as `DataFrame.collect`.
+public class SettingsOfThreads {
+    public void use(Object session) throws Exception {
+        Field field = SQLConf$.class.getDeclaredField("confGetter");
+        field.setAccessible(true);
+        Function0 given = (Function0) ((AtomicReference) field.get(null)).get();
+        if (given instanceof Settings) {
+            given = ((Settings) given).given;
+        }
+        SQLConf$.MODULE$.setSQLConfGetter(new Settings(given, (SparkSession) session));
+    }
+}
+
+class Settings extends AbstractFunction0 {
+    final Function0 given;
+    private final SparkSession session;
+
+    Settings(Function0 given, SparkSession session) {
+        this.given = given;
+        this.session = session;
+    }
+
+    public Object apply() {
+        Option active = SparkSession.getActiveSession();
+        if (active.isDefined() || session.sparkContext().isStopped()) {
+            return given.apply();
+        }
+        return session.sessionState().conf();
+    }
+}
+""",
+)
+
+_ORIGINS: Final = JavaCode(
+    "OriginsOfSettings",
+    """
+import java.lang.reflect.Field;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+
+public class OriginsOfSettings {
+    public void forget(Object configuration) throws Exception {
+        ((Configuration) configuration).size();
+        Field field = Configuration.class.getDeclaredField("updatingResource");
+        field.setAccessible(true);
+        ((Map) field.get(configuration)).clear();
+    }
+}
+""",
+)
+
+
+def use_in_all_threads(session: SparkSession) -> None:
+    """Have threads without a session use the settings of this one.
+
+    Those that serve a task's state are such threads. With Spark's defaults they generate code for
+    each task, which takes longer than it runs.
     """
     try:
-        collector = _COLLECTOR.object_in(rows.sparkSession)
+        _THREADS.object_in(session).use(session._jsparkSession)
+    except Py4JError as error:
+        _log.debug("threads without a session keep Spark's defaults: %s", error)
+
+
+def forget_origins(session: SparkSession) -> None:
+    """Have Hadoop's configuration forget the files that its settings are from.
+
+    Each micro-batch with state sends the configuration to its tasks. Beside each of a thousand
+    settings is the name of its file, compressed by itself, which takes longer than all the rest.
+    """
+    try:
+        _ORIGINS.object_in(session).forget(session.sparkContext._jsc.hadoopConfiguration())
+    except Py4JError as error:
+        _log.debug("Hadoop's settings are sent with their origins: %s", error)
+
+
+Collect = Callable[[], list[bytes]]
+"""Runs a micro-batch, and returns the values of a column of type binary, none of them null.
+
+Raises as `DataFrame.collect`.
+"""
+
+
+def for_each_batch(
+    writer: DataStreamWriter,
+    session: SparkSession,
+    column: int,
+    take: Callable[[Collect, int], None],
+) -> DataStreamWriter:
+    """Have a stream call `take` for each micro-batch; `column`: the one that it collects.
+
+    `DataStreamWriter.foreachBatch` makes a session of Python's for each, which takes some twenty
+    calls to the JVM.
+    """
+    gateway: Any = session.sparkContext._gateway
+    sources = gateway.jvm.org.apache.spark.sql.execution.streaming.sources
+    function = _BatchFunction(session, column, take)
+    try:
+        sources.PythonForeachBatchHelper.callForeachBatch(writer._jwrite, function)
+    except TypeError as error:  # another version has no such class there
+        _log.debug("PySpark passes micro-batches: %s", error)
+        return writer.foreachBatch(
+            lambda rows, batch_id: take(
+                lambda: collect_binary(session, rows._jdf, column), batch_id
+            )
+        )
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # PySpark's
+    return writer
+
+
+class _BatchFunction(ForeachBatchFunction):
+    """What PySpark gives the JVM, without the session."""
+
+    def __init__(
+        self, session: SparkSession, column: int, take: Callable[[Collect, int], None]
+    ) -> None:
+        self._session = session
+        self._column = column
+        self._take = take
+
+    def call(self, jdf: Any, batch_id: int) -> None:
+        self._take(lambda: collect_binary(self._session, jdf, self._column), batch_id)
+
+
+def collect_binary(session: SparkSession, rows: Any, column: int) -> list[bytes]:
+    """Return the values of a column of the JVM's frame `rows`, as `Collect` does.
+
+    Those of a micro-batch are an RDD already, so their tasks run without another plan and without a
+    description of it.
+    """
+    try:
+        collector = _COLLECTOR.object_in(session)
     except Py4JError as error:
         _log.debug("rows are collected by Spark's own way: %s", error)
-        return _collected(rows, column)
-    data: bytes | None = collector.collect(rows._jdf, column)
+        return _collected(DataFrame(rows, session), column)
+    data: bytes | None = collector.collect(rows, column)
     if data is None:
-        return _collected(rows, column)
+        return _collected(DataFrame(rows, session), column)
     values: list[bytes] = []
     at = 0
     while at < len(data):

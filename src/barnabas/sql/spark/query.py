@@ -41,7 +41,12 @@ from barnabas.spark.progress import (
     positions_of,
 )
 from barnabas.spark.session import cores_of
-from barnabas.spark.small_batches import collect_binary, optional_rules
+from barnabas.spark.small_batches import (
+    Collect,
+    for_each_batch,
+    forget_origins,
+    optional_rules,
+)
 from barnabas.spark.supervision import QueryState, SupervisedStream
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.query_failures import QueryFailure, failure_of
@@ -130,17 +135,16 @@ class SparkQuery:
         exactly = self._exactly_once(hosted)
         self._committer = None if exactly is None else exactly.committer()
         self._sink = ResultSink(self._committer, self.options.on_notes)
+        writer = self._frame(hosted).writeStream.queryName(self.plan.query_id)
         return (
-            self._frame(hosted)
-            .writeStream.queryName(self.plan.query_id)
-            .foreachBatch(interruptible(self._write))
+            for_each_batch(writer, self._spark, PARCEL_COLUMN, interruptible(self._write))
             .outputMode("append")
             .option("checkpointLocation", self.checkpoint_directory)
             .trigger(processingTime=f"{self.options.trigger_ms} milliseconds")
             .start()
         )
 
-    def _write(self, rows: DataFrame, batch_id: int) -> None:
+    def _write(self, collect: Collect, batch_id: int) -> None:
         """Run a micro-batch. Raises what its tasks or the commit fail of, AddedPartitionsError."""
         assert self._sink is not None
         planned = planned_offsets(self.checkpoint_directory, batch_id) if self._counts else {}
@@ -148,7 +152,7 @@ class SparkQuery:
             if max(planned.get(topic, ()), default=-1) >= count:
                 # Its keys may be elsewhere now; the next start checks that.
                 raise AddedPartitionsError(topic, count)
-        self._sink.write(lambda: collect_binary(rows, PARCEL_COLUMN), batch_id)
+        self._sink.write(collect, batch_id)
 
     def _close_committer(self) -> None:
         committer, self._committer = self._committer, None
@@ -348,6 +352,7 @@ def configure_session(spark: SparkSession, tasks: int) -> None:
         **SAME_WORKERS,
     }.items():
         spark.conf.set(name, value)
+    forget_origins(spark)
 
 
 def _records(given: DataFrame) -> DataFrame:

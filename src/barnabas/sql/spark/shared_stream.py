@@ -34,7 +34,7 @@ from typing import Any, Final, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec, TopicDescription
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.base.backoff import doubled
@@ -42,7 +42,7 @@ from barnabas.kafka.admin import Admin, Listed
 from barnabas.spark.interruption import interruptible
 from barnabas.spark.pushed_rows import PushedRow, PushedRows, batch_number
 from barnabas.spark.session import cores_of
-from barnabas.spark.small_batches import collect_binary
+from barnabas.spark.small_batches import Collect, for_each_batch
 from barnabas.spark.supervision import QueryState, SupervisedStream
 from barnabas.sql.spark.checkpoint import CheckpointError
 from barnabas.sql.spark.hosting import Hosting, RangeReading
@@ -296,11 +296,11 @@ class SharedStream:
         )
         reading = RangeReading(options.bootstrap_servers, clients)
         processor = SharedProcessor(common, reading, self._commits.of_workers(ledger))
+        labels = source.frame.groupBy("label")
+        made = labels.transformWithStateInPandas(processor, SCHEMA, "Append", "None")
+        writer = made.writeStream.queryName(_NAME)
         return (
-            source.frame.groupBy("label")
-            .transformWithStateInPandas(processor, SCHEMA, "Append", "None")
-            .writeStream.queryName(_NAME)
-            .foreachBatch(interruptible(self._write))
+            for_each_batch(writer, spark, PARCEL_COLUMN, interruptible(self._write))
             .outputMode("append")
             .option("checkpointLocation", self.checkpoint)
             .trigger(processingTime="0 seconds")
@@ -312,11 +312,11 @@ class SharedStream:
             self._lock = _locked(self.checkpoint)
         return self._commits.open_ledger(tasks)
 
-    def _write(self, rows: DataFrame, batch_id: int) -> None:
+    def _write(self, collect: Collect, batch_id: int) -> None:
         number = batch_number(self.checkpoint, batch_id)
         reports: list[Report] = []
         try:
-            for data in collect_binary(rows, PARCEL_COLUMN):
+            for data in collect():
                 report = decode_parcel(data)
                 assert isinstance(report, Report)
                 reports.append(report)

@@ -290,9 +290,8 @@ def test_results_that_nobody_commits_fail_their_micro_batch(
     """Else Spark would commit the state, and their records would not be read again."""
     monkeypatch.setattr(shared_stream, "batch_number", lambda _checkpoint, batch_id: batch_id)
     rows: list[bytes] = []
-    monkeypatch.setattr(shared_stream, "collect_binary", lambda _frame, _column: rows)
-    world.stream._write(cast("Any", None), 7)
+    world.stream._write(lambda: rows, 7)
     rows.append(encode_parcel(Report(0, Notes(), None)))
     with pytest.raises(RuntimeError, match="nobody waits for micro-batch 7"):
-        world.stream._write(cast("Any", None), 7)
+        world.stream._write(lambda: rows, 7)
     assert world.aborted == [7]
