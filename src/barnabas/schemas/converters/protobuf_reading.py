@@ -32,7 +32,8 @@ from barnabas.schemas.data.recursive import SchemaReference, reference
 from barnabas.schemas.data.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, Schema, Struct, Type
 from barnabas.schemas.protobuf.messages import MessageSchema
 
-_REPEATED: Final = FieldDescriptorProto.LABEL_REPEATED
+REPEATED: Final = FieldDescriptorProto.LABEL_REPEATED
+REQUIRED: Final = FieldDescriptorProto.LABEL_REQUIRED
 _OPTIONAL: Final = FieldDescriptorProto.LABEL_OPTIONAL
 Convert = Callable[[Any], Any]
 Made = tuple[Schema, Convert]
@@ -105,9 +106,9 @@ class ProtobufReading:
         reads: list[Convert] = []
         within: list[_StructReader] = []
         self._open[message.full_name] = reads, within
-        proto = _proto(message)
+        proto = proto_of(message)
         synthetic = {f.oneof_index for f in proto.field if f.proto3_optional}
-        repeated, words = _labelled(proto, _REPEATED), _labelled(proto, _OPTIONAL)
+        repeated, words = labelled(proto, REPEATED), labelled(proto, _OPTIONAL)
         fields: list[tuple[str, Schema]] = []
         for oneof in message.oneofs:
             if oneof.index not in synthetic:
@@ -226,8 +227,8 @@ class ProtobufReading:
 
     def _map(self, message: Descriptor) -> Made:
         members = {field.name: field for field in message.fields}
-        proto = _proto(message)
-        repeated, words = _labelled(proto, _REPEATED), _labelled(proto, _OPTIONAL)
+        proto = proto_of(message)
+        repeated, words = labelled(proto, REPEATED), labelled(proto, _OPTIONAL)
         (keys, of_key), (values, of_value) = (
             self._field(
                 members[name],
@@ -248,13 +249,14 @@ class ProtobufReading:
         return schema, lambda value: {read_key(entry): read_value(entry) for entry in value}
 
 
-def _proto(message: Descriptor) -> DescriptorProto:
+def proto_of(message: Descriptor) -> DescriptorProto:
+    """A message as its file declares it."""
     proto = DescriptorProto()
     message.CopyToProto(proto)
     return proto
 
 
-def _labelled(proto: DescriptorProto, label: int) -> set[str]:
+def labelled(proto: DescriptorProto, label: int) -> set[str]:
     """The names of fields with a label."""
     return {f.name for f in proto.field if f.label == label}
 

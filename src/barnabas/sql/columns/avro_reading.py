@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from barnabas.java.numbers import INT_MAX, INT_MIN, double_text, fit_decimal, float_text, scaled
 from barnabas.schemas.data.schema import Schema, Type
@@ -32,6 +31,9 @@ from barnabas.sql.columns.vectors import (
     of_values,
     text_vector,
     texts_of,
+    texts_of_doubles,
+    texts_of_truths,
+    texts_of_wholes,
 )
 from barnabas.sql.formats.avro import parsed
 from barnabas.sql.formats.connect_data import reader as value_reader
@@ -192,8 +194,7 @@ def _texts_of_wholes(kind: str) -> _Field:
     def read(cursors: Cursors, mine: Mask | None) -> Vector:
         numbers = cursors.number(mine)
         _check_bits(kind, numbers, cursors, mine)
-        texts = pa.array(numbers, mask=None if mine is None else ~mine).cast(pa.string())
-        return text_vector(STRING, texts)
+        return texts_of_wholes(numbers, mine)
 
     return read
 
@@ -219,15 +220,7 @@ def _texts_of_doubles(kind: str) -> _Field:
     numbers_of = _numbers_of(kind)
     text = float_text if kind == "float" else double_text
 
-    def read(cursors: Cursors, mine: Mask | None) -> Vector:
-        numbers = numbers_of(cursors, mine).tolist()
-        there = [True] * len(numbers) if mine is None else mine.tolist()
-        values: list[Value] = [
-            text(number) if has else None for number, has in zip(numbers, there, strict=True)
-        ]
-        return of_values(STRING, values)
-
-    return read
+    return lambda cursors, mine: texts_of_doubles(numbers_of(cursors, mine), mine, text)
 
 
 def _truths(cursors: Cursors, mine: Mask | None) -> Mask:
@@ -242,8 +235,7 @@ def _booleans(sql_type: SqlType) -> _Field:
 
 
 def _texts_of_booleans(cursors: Cursors, mine: Mask | None) -> Vector:
-    truths = pa.array(_truths(cursors, mine), mask=None if mine is None else ~mine)
-    return text_vector(STRING, pc.if_else(truths, "true", "false"))
+    return texts_of_truths(_truths(cursors, mine), mine)
 
 
 def _pieces(cursors: Cursors, mine: Mask | None) -> Any:

@@ -50,6 +50,13 @@ class Cursors:
         self.odd |= at > self.ends
         self.at = np.minimum(at, self.ends)
 
+    def begin_with(self, tag: bytes) -> Mask:
+        """Return where these bytes are next."""
+        found: Mask = self.at + len(tag) <= self.ends
+        for place, byte in enumerate(tag):
+            found &= self.payloads[self.at + place] == byte
+        return found
+
     def byte(self, mine: Mask | None) -> Numbers:
         """One byte of each."""
         found: Numbers = self.payloads[self.at]
@@ -113,11 +120,11 @@ class Cursors:
         return pieces.take(pa.array(taken, mask=None if mine is None else ~mine))
 
     def rest(self) -> Any:
-        """What is left of each, as an Arrow array."""
+        """The bytes left in each, as an Arrow array."""
         return self.pieces(self.ends - self.at, None)
 
     def some(self, places: Indexes) -> Cursors:
-        """Cursors of their own for the records at these places."""
+        """New cursors for the records at these places."""
         return Cursors(self.payloads, self.at[places], self.ends[places])
 
     def follow(self, places: Indexes, moved: Cursors) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -20,27 +20,26 @@ import pyarrow.json as arrow_json
 
 from barnabas.java.numbers import INT_MAX, INT_MIN, scaled
 from barnabas.java.time.units import DAY_MS
-from barnabas.schemas.errors import FormatError
 from barnabas.sql.columns.vectors import (
     Indexes,
     Mask,
     Read,
     Reader,
+    ReadRow,
     Vector,
     arrow_type,
     concatenated,
     mask_of,
     of_arrow,
     of_values,
+    read_one_by_one,
     texts_of,
-    vector_of,
 )
 from barnabas.sql.formats.json import parse
-from barnabas.sql.formats.json_reading import MismatchError, json_scanner, needs_exact, row_reader
+from barnabas.sql.formats.json_reading import json_scanner, needs_exact, row_reader
 from barnabas.sql.formats.json_reading import reader as value_reader
-from barnabas.sql.formats.registry_wire import READ_ERRORS
 from barnabas.sql.schema import Column
-from barnabas.sql.types import BaseType, Decimal, Field, SqlType, Struct, Value
+from barnabas.sql.types import BaseType, Decimal, Field, SqlType, Struct
 
 ONE_BY_ONE: Final = 1_000
 """If one of so few records is not as expected, all are left to the row reader: trying parts of them
@@ -123,7 +122,7 @@ class MixedReader:
         columns: Sequence[Column],
         arrow: ArrowReader,
         at_once: Sequence[Column],
-        read_row: Callable[[bytes], Sequence[Value] | None],
+        read_row: ReadRow,
     ) -> None:
         self._arrow = arrow
         others = [column for column in columns if column not in at_once]
@@ -135,23 +134,7 @@ class MixedReader:
     def read(self, data: Any) -> Read:
         """Read the columns."""
         columns, is_row, doubt = self._arrow.read(data)
-        rows: list[Sequence[Value]] = []
-        nothing: Sequence[Value] = (None,) * len(self._types)
-        values = zip(data.to_pylist(), (is_row & ~doubt).tolist(), strict=True)
-        for place, (value, is_certain) in enumerate(values):
-            row: Sequence[Value] | None = nothing
-            if is_certain:
-                try:
-                    row = self._read_row(value)
-                except (MismatchError, FormatError, *READ_ERRORS):
-                    row = None
-            doubt[place] |= row is None
-            rows.append(nothing if row is None else row)
-        listed = zip(*rows, strict=True) if rows else ([] for _ in self._types)
-        others = [
-            vector_of(sql_type, list(values), doubt)
-            for sql_type, values in zip(self._types, listed, strict=True)
-        ]
+        others = read_one_by_one(self._types, self._read_row, data, is_row & ~doubt, doubt)
         read = [*columns, *others]
         return Read([read[place] for place in self._places], is_row, doubt)
 

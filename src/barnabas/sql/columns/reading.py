@@ -18,6 +18,7 @@ from barnabas.java.numbers import INT_MAX, INT_MIN, fit_decimal, parse_decimal
 from barnabas.sql.columns.avro_reading import avro_reader
 from barnabas.sql.columns.json_reading import flat_type, json_reader, unsafe_values
 from barnabas.sql.columns.json_sr_reading import json_sr_reader
+from barnabas.sql.columns.protobuf.reading import protobuf_nosr_reader, protobuf_reader
 from barnabas.sql.columns.vectors import (
     Mask,
     Read,
@@ -56,6 +57,10 @@ def _made_reader(format_name: str, part: RecordPart) -> Reader | None:
         return avro_reader(part)
     if format_name == "JSON_SR":
         return json_sr_reader(part)
+    if format_name == "PROTOBUF":
+        return protobuf_reader(part)
+    if format_name == "PROTOBUF_NOSR":
+        return protobuf_nosr_reader(part)
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -29,7 +29,7 @@ _ROOTS_MAX: Final = 256
 
 Root = Callable[[Cursors], list[Vector]]
 """Reads the columns. Cursors of records that it has read whole are at the record's end then."""
-Paths = Callable[[Cursors], "Iterator[tuple[Indexes, bytes]]"]
+Paths = Callable[[Cursors], list[tuple[Indexes, bytes]]]
 """Cuts a group by what stands before the data, and moves the cursors behind it."""
 
 
@@ -117,5 +117,5 @@ class SchemaGroups:
         return root
 
 
-def _whole(cursors: Cursors) -> Iterator[tuple[Indexes, bytes]]:
-    yield np.arange(len(cursors), dtype=np.int64), b""
+def _whole(cursors: Cursors) -> list[tuple[Indexes, bytes]]:
+    return [(np.arange(len(cursors), dtype=np.int64), b"")]

@@ -22,8 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.schemas.errors import FormatError
+from barnabas.sql.formats.json_reading import MismatchError
+from barnabas.sql.formats.registry_wire import READ_ERRORS
 from barnabas.sql.runtime.rows_encoding import encode_key
-from barnabas.sql.types import BaseType, SqlType, Struct, Value
+from barnabas.sql.types import STRING, BaseType, SqlType, Struct, Value
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -188,6 +191,28 @@ def nulls_of(sql_type: SqlType, size: int) -> Vector:
     return constant(sql_type, None, size)
 
 
+def struct_vector(sql_type: Struct, fields: Sequence[Vector], there: Mask | None) -> Vector:
+    """Structs of the values of their fields; NULL beside `there`."""
+    kind = arrow_type(sql_type)
+    if kind is None:
+        names = [field.name for field in sql_type.fields]
+        rows = zip(*(vector.to_list() for vector in fields), strict=True)
+        made: list[Value] = [dict(zip(names, row, strict=True)) for row in rows]
+        if there is not None:
+            made = [one if has else None for one, has in zip(made, there.tolist(), strict=True)]
+        return of_values(sql_type, made)
+    arrays = [
+        vector.data if vector.is_arrow else pa.array(vector.data, mask=_nulls_of(vector))
+        for vector in fields
+    ]
+    mask = None if there is None else pa.array(~there)
+    return _array_vector(sql_type, pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask))
+
+
+def _nulls_of(vector: Vector) -> Mask | None:
+    return None if vector.valid is None else ~vector.valid
+
+
 def concatenated(vectors: Sequence[Vector]) -> Vector:
     """Vectors of one type behind each other."""
     if len(vectors) == 1:
@@ -316,3 +341,58 @@ def _is_utf8(value: bytes | None) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+# --- texts of other values, as columns of STRING take them -----------------------------------
+
+
+def texts_of_wholes(numbers: Indexes, mine: Mask | None) -> Vector:
+    """Those of whole numbers; NULL beside `mine`."""
+    return text_vector(
+        STRING, pa.array(numbers, mask=None if mine is None else ~mine).cast(pa.string())
+    )
+
+
+def texts_of_doubles(numbers: Numbers, mine: Mask | None, text: Callable[[float], str]) -> Vector:
+    """Those of numbers with a point; `text` makes one."""
+    listed = numbers.tolist()
+    there = [True] * len(listed) if mine is None else mine.tolist()
+    values: list[Value] = [
+        text(number) if has else None for number, has in zip(listed, there, strict=True)
+    ]
+    return of_values(STRING, values)
+
+
+def texts_of_truths(truths: Mask, mine: Mask | None) -> Vector:
+    """Those of booleans."""
+    texts = pc.if_else(pa.array(truths, mask=None if mine is None else ~mine), "true", "false")
+    return text_vector(STRING, texts)
+
+
+# --- columns that the row reader's functions read, beside others that are read at once -------
+
+ReadRow = Callable[[bytes], Sequence[Value] | None]
+
+
+def read_one_by_one(
+    types: Sequence[SqlType], read_row: ReadRow, data: Any, certain: Mask, doubt: Mask
+) -> list[Vector]:
+    """The columns that `read_row` gives of each certain record; others are NULL. Doubts those that
+    it cannot read."""
+    rows: list[Sequence[Value]] = []
+    nothing: Sequence[Value] = (None,) * len(types)
+    pairs = zip(data.to_pylist(), certain.tolist(), strict=True)
+    for place, (value, is_certain) in enumerate(pairs):
+        row: Sequence[Value] | None = nothing
+        if is_certain:
+            try:
+                row = read_row(value)
+            except (MismatchError, FormatError, *READ_ERRORS):
+                row = None
+            doubt[place] |= row is None
+        rows.append(nothing if row is None else row)
+    listed = zip(*rows, strict=True) if rows else ([] for _ in types)
+    return [
+        vector_of(sql_type, list(values), doubt)
+        for sql_type, values in zip(types, listed, strict=True)
+    ]

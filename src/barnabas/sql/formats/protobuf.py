@@ -152,7 +152,7 @@ class ProtobufNoSrFormat(Format):
         check_protobuf(columns, properties)
 
     def serializer(self, part: RecordPart) -> Serializer:
-        loaded, message, nullables = _own_schema(part)
+        loaded, message, nullables = own_schema(part)
         connect = schema_of(loaded, message, nullables)
         encode = message_writer(part.columns, connect, message, wraps=part.wraps)
         subject, count, bare = part.subject, len(part.columns), part.is_bare
@@ -173,7 +173,7 @@ class ProtobufNoSrFormat(Format):
         return serialize
 
     def deserializer(self, part: RecordPart) -> Deserializer:
-        loaded, message, nullables = _own_schema(part)
+        loaded, message, nullables = own_schema(part)
         read = message_reader(part.columns, loaded, message, nullables, wraps=part.wraps)
 
         def deserialize(data: bytes | None) -> Row | None:
@@ -219,7 +219,7 @@ def _asked_schema(store: SchemaStore, properties: Mapping[str, str]) -> StoredSc
     return of_kind(stored, "PROTOBUF")
 
 
-def _own_schema(part: RecordPart) -> tuple[MessageSchema, Descriptor, Nullables]:
+def own_schema(part: RecordPart) -> tuple[MessageSchema, Descriptor, Nullables]:
     """The schema of the columns, their message in it, and how it tells null."""
     nullables = Nullables.of(part.properties)
     connect = of_columns(part.columns, wraps=part.wraps)
