@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from barnabas.app.testing import Kafka
+from support.effort import others_slow
 from support.patience import PATIENCE_S
 from support.spark import shared_session
 
@@ -178,7 +179,7 @@ def test_a_batch_has_every_partition_between_its_ends(kafka: Kafka, client: Spar
     assert sorted(found) == [(0, n) for n in range(5, 9)] + [(1, n) for n in range(3)]
 
 
-@pytest.mark.parametrize("codec", ["none", "lz4"])
+@pytest.mark.parametrize("codec", others_slow(["lz4", "none"]))
 def test_a_span_of_time_is_exact_to_the_record_in_every_partition(
     kafka: Kafka, client: SparkClient, codec: str
 ) -> None:
@@ -214,7 +215,7 @@ def test_a_start_after_the_last_record_is_an_error_unless_latest_is_asked_for(
     assert subscribed(client, topic, startingTimestamp=late, **options).count() == 0
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("codec", others_slow(reversed(CODECS)))
 def test_what_spark_writes_comes_back(kafka: Kafka, client: SparkClient, codec: str) -> None:
     topic = kafka.topic(partitions=2)
     rows = [

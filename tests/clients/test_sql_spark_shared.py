@@ -49,9 +49,13 @@ CREATE TABLE t (k STRING PRIMARY KEY, name STRING) WITH (kafka_topic='{t}', valu
 FILTER = "CREATE STREAM q AS SELECT k, v FROM s WHERE v > 3;"
 COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s GROUP BY k;"
 JOIN = "CREATE STREAM q AS SELECT s.k, s.v, t.name FROM s JOIN t ON s.k = t.k;"
+SLOW = pytest.mark.slow
 MOVES = "CREATE TABLE q AS SELECT site, COUNT(*) AS n FROM s GROUP BY site;"
 ONCE = {"ksql.streams.processing.guarantee": "exactly_once_v2"}
-GUARANTEES = pytest.mark.parametrize("settings", [{}, ONCE], ids=["at-least-once", "exactly-once"])
+GUARANTEES = pytest.mark.parametrize(
+    "settings",
+    [pytest.param(ONCE, id="exactly-once"), pytest.param({}, id="at-least-once", marks=SLOW)],
+)
 STARVED = "Python worker failed to connect back"
 """Spark waits ten seconds for the start of a process, which a busy machine may need."""
 PROCESS = Path(__file__).with_name("sql_spark_shared_process.py")
@@ -284,6 +288,7 @@ def test_what_was_decided_is_in_the_state_once_and_not_written_again(
     assert [one.state for one in hosts] == [QueryState.RUNNING] * 2
 
 
+@SLOW
 def test_results_that_brokers_abort_after_the_decision_are_written_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,6 +316,7 @@ def test_results_that_brokers_abort_after_the_decision_are_written_again(
     assert len(world.results(asked[1].plan)) == len(world.piped(asked[1].plan))
 
 
+@SLOW
 def test_a_query_from_the_latest_offset_reads_on_where_it_was(world: World) -> None:
     first = world.asked(COUNT)
     world.send(0, 40)
@@ -361,6 +367,7 @@ def test_one_server_at_a_time_has_the_stream(world: World) -> None:
         second.close()
 
 
+@SLOW
 def test_a_query_changes_its_guarantee(world: World) -> None:
     asked = world.asked(FILTER)
     world.send(0, 40)
@@ -374,6 +381,7 @@ def test_a_query_changes_its_guarantee(world: World) -> None:
     assert len(world.results(asked.plan)) == len(world.piped(asked.plan))
 
 
+@SLOW
 def test_a_query_whose_checkpoint_was_deleted_begins_anew(world: World) -> None:
     asked = world.asked(COUNT)
     world.send(0, 40)

@@ -116,6 +116,7 @@ def check_output(output: list[str]) -> None:
 
 
 @needs_spark
+@pytest.mark.slow
 @pytest.mark.timeout(400)  # two JVMs start
 def test_a_jvm_that_is_killed_while_a_session_starts_is_replaced(replaced: Replaced) -> None:
     check_output(replaced.output)
@@ -128,6 +129,7 @@ def test_a_jvm_that_is_killed_while_its_context_starts_is_replaced(tmp_path: Pat
 
 
 @needs_spark
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_jobs_in_pools_of_the_fair_scheduler_need_no_file_that_a_warning_asks_for(
     replaced: Replaced,
