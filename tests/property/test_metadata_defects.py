@@ -170,7 +170,13 @@ DEFECTS: dict[Callable[[Patch], None], str] = {
 }
 
 
-SLOW = {waits_though_allowed_to_lose, cancels_to_the_target}
+SLOW = {
+    accepts_any_isr,
+    balances_nothing,
+    cancels_to_the_target,
+    keeps_those_that_a_newer_target_keeps,
+    waits_though_allowed_to_lose,
+}
 """Found by late examples only: for `make test-slow`."""
 
 

@@ -62,7 +62,7 @@ def test_bytes_equal(cls: type[Message]) -> None:
 
 
 @settings(
-    max_examples=examples(4),
+    max_examples=examples(2),
     deadline=None,
     derandomize=True,
     database=None,

@@ -23,7 +23,7 @@ from barnabas.protocol.apis import ApiKey
 from support.long_requests import CASES, KNOWN, Case, Known, frame_of
 from support.raw_client import RawClient
 
-FEW, MANY = 100, 400
+FEW, MANY = 40, 240
 GROWTH_MAX = 1.6
 """Times as much work for each element of many as of few: a logarithm is allowed, a square is 4."""
 NOISE = 5000

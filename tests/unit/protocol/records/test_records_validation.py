@@ -23,6 +23,7 @@ from barnabas.protocol.records.walk import (
     Walk,
     walk_records,
 )
+from support.effort import others_slow
 
 COUNTS = [1, 2, 5, 6, 7, 8, 63, 64, 65, 66, 72, 200, 8191, 8192, 8193, 8210]
 
@@ -171,7 +172,7 @@ FIRSTS = [60, 8185, 16_375, 2**20 - 8, 2**27 - 8]
 """Indexes shortly before deltas change their width, or their third byte and more."""
 
 
-@pytest.mark.parametrize("first", FIRSTS)
+@pytest.mark.parametrize("first", others_slow(FIRSTS, 2))
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_every_flipped_bit_is_judged_as_the_slow_gear_does(
     name: str, first: int, monkeypatch: pytest.MonkeyPatch
