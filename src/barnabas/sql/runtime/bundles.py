@@ -21,8 +21,6 @@ from barnabas.sql.runtime.rows_encoding import pack, unpack
 from barnabas.sql.types import Value
 
 BUNDLE_RECORDS_MAX: Final = 256
-_ALONE: Final = 0
-"""Comes before the row of a bundle's only record."""
 
 
 class Bundle(NamedTuple):
@@ -44,25 +42,20 @@ def bundled(
 ) -> bytes:
     """A bundle's bytes. `back_ms`, `back`: what its timestamps and numbers are less than those of
     its last record, which are in the entry's key."""
-    if len(back) == 1:  # without the lists it takes less time to read
-        return pack((_ALONE, *(value for (value,) in columns)))
     return pack((back_ms, back, *columns))
 
 
-def bundle_of(time_ms: int, number: int, value: bytes | Row) -> Bundle:
+def bundle_of(time_ms: int, number: int, value: bytes | Sequence[Value]) -> Bundle:
     """The records of an entry with that timestamp and number."""
     if not isinstance(value, bytes):
         return Bundle((time_ms,), (number,), list(zip(value, strict=True)))
-    data = unpack(value)
-    if data[0] == _ALONE:
-        return Bundle((time_ms,), (number,), list(zip(data[1:], strict=True)))
-    back_ms, back, *columns = data
+    back_ms, back, *columns = unpack(value)
     return Bundle([time_ms - less for less in back_ms], [number - less for less in back], columns)
 
 
 def entries_of(time_ms: int, number: int, value: Any) -> list[tuple[int, int, Row]]:
     """The same as timestamp, number and row of each."""
     if not isinstance(value, bytes):
-        return [(time_ms, number, value)]
+        return [(time_ms, number, list(value))]
     bundle = bundle_of(time_ms, number, value)
     return list(zip(bundle.times_ms, bundle.numbers, bundle.rows(), strict=True))

@@ -211,10 +211,10 @@ class StreamStreamJoinNode(Node):
             place = (self.segments.of(timestamp_ms), *key, timestamp_ms, self.count)
             self._stores[side].put(place, row)
 
-    def keep_all(self, side: int, places: Sequence[StoreKey], bundles: Sequence[bytes]) -> None:
-        """Put bundles of a side's records into its store."""
+    def keep_all(self, side: int, places: Sequence[StoreKey], entries: Sequence[Any]) -> None:
+        """Put rows and bundles of a side's records into its store."""
         assert self._stores is not None
-        self._stores[side].put_all(places, bundles)
+        self._stores[side].put_all(places, entries)
 
     def pass_time(self, side: int, timestamp_ms: int) -> int:
         """Delete what is past retention when a side has a record then; its latest timestamp."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from barnabas.sql.runtime.joined_rows import joiner
 from barnabas.sql.runtime.records import Record
 from barnabas.sql.runtime.stream_joins import LEFT, StreamStreamJoinNode
 from barnabas.sql.syntax.tree import Within
-from barnabas.sql.types import INTEGER, STRING
+from barnabas.sql.types import INTEGER, STRING, Value
 from support.effort import examples
 
 KEYS = ("a", "b", "a\x00")
@@ -163,10 +164,9 @@ def test_records_past_retention_are_not_kept() -> None:
 
 def test_bundles_of_rows_without_columns() -> None:
     assert entries_of(7, 3, bundled([2, 0], [1, 0], [])) == [(5, 2, []), (7, 3, [])]
-    assert entries_of(7, 3, bundled([0], [0], [])) == [(7, 3, [])]
 
 
-def test_a_row_is_a_bundle_of_one() -> None:
-    for entry in ([[1], None], bundled([0], [0], [[[1]], [None]])):
-        assert bundle_of(7, 3, entry) == ((7,), (3,), [([1],), (None,)])
-        assert entries_of(7, 3, entry) == [(7, 3, [[1], None])]
+@pytest.mark.parametrize("row", [[[1], None], ([1], None)])
+def test_a_row_is_a_bundle_of_one(row: Sequence[Value]) -> None:
+    assert bundle_of(7, 3, row) == ((7,), (3,), [([1],), (None,)])
+    assert entries_of(7, 3, row) == [(7, 3, [[1], None])]

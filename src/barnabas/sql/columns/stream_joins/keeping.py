@@ -1,4 +1,4 @@
-"""What a stream-stream join keeps of a batch: its records as bundles, by key and time."""
+"""What a stream-stream join keeps of a batch: bundles of its records, by key and time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def keep(
         side,
         [(segment, *keys[code], time_ms, number) for segment, code, time_ms, number in places],
         [
-            bundled(back_ms[a:b], back[a:b], [column[a:b] for column in columns])
+            # The collector of garbage passes over tuples of plain values, but not over lists.
+            tuple([column[a] for column in columns])
+            if b == a + 1
+            else bundled(back_ms[a:b], back[a:b], [column[a:b] for column in columns])
             for a, b in pairwise(bounds)
         ],
     )
