@@ -244,7 +244,8 @@ def test_collecting_fails_as_spark_does(spark: SparkSession) -> None:
 
 
 def test_threads_without_a_session_have_the_settings_of_the_first(spark: SparkSession) -> None:
-    """Those that serve a task's state are such threads."""
+    """Those that serve a task's state are such threads. Each new session changes where others look."""
+    spark.newSession()
     found: list[str] = []
 
     def ask() -> None:

@@ -92,40 +92,32 @@ _THREADS: Final = JavaCode(
     "SettingsOfThreads",
     """
 import java.lang.reflect.Field;
-import java.util.concurrent.atomic.AtomicReference;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
-import scala.Function0;
-import scala.Option;
-import scala.runtime.AbstractFunction0;
 
 public class SettingsOfThreads {
     public void use(Object session) throws Exception {
-        Field field = SQLConf$.class.getDeclaredField("confGetter");
+        SQLConf$.MODULE$.getFallbackConf();
+        Field field = SQLConf$.class.getDeclaredField("fallbackConf");
         field.setAccessible(true);
-        Function0 given = (Function0) ((AtomicReference) field.get(null)).get();
-        if (given instanceof Settings) {
-            given = ((Settings) given).given;
-        }
-        SQLConf$.MODULE$.setSQLConfGetter(new Settings(given, (SparkSession) session));
+        field.set(null, new Settings((SparkSession) session));
     }
 }
 
-class Settings extends AbstractFunction0 {
-    final Function0 given;
+class Settings extends ThreadLocal {
     private final SparkSession session;
 
-    Settings(Function0 given, SparkSession session) {
-        this.given = given;
+    Settings(SparkSession session) {
         this.session = session;
     }
 
-    public Object apply() {
-        Option active = SparkSession.getActiveSession();
-        if (active.isDefined() || session.sparkContext().isStopped()) {
-            return given.apply();
-        }
-        return session.sessionState().conf();
+    public Object get() {
+        return session.sparkContext().isStopped() ? super.get() : session.sessionState().conf();
+    }
+
+    protected Object initialValue() {
+        return new SQLConf();
     }
 }
 """,
