@@ -244,8 +244,8 @@ def test_collecting_fails_as_spark_does(spark: SparkSession) -> None:
 
 
 def test_threads_without_a_session_have_the_settings_of_the_first(spark: SparkSession) -> None:
-    """Those that serve a task's state are such threads. Each new session changes where others look."""
-    spark.newSession()
+    """Those that serve a task's state are such threads."""
+    spark.newSession()  # each changes where threads look
     found: list[str] = []
 
     def ask() -> None:
@@ -401,6 +401,22 @@ def test_state_goes_on_whoever_reads_the_topic(world: World) -> None:
         query.stop()
     want = world.expected(plan)
     assert last(world.results(written)) == {r.key: (r.value, r.timestamp_ms) for r in want}
+
+
+def test_the_first_micro_batch_after_a_start_is_small(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_ranges, "FIRST_RECORDS_MAX", 20)
+    plan = world.plan(WINDOWED)
+    for _ in range(2):
+        world.send_stream(100)
+        query = world.query(plan)
+        query.start()
+        query.process_all()
+        first, rest = query.read_of_batches.values()
+        assert 10 < first <= 20
+        assert first + rest == 100
+        query.stop()
 
 
 def test_state_goes_on_where_more_partitions_move_no_key_and_else_stops(world: World) -> None:

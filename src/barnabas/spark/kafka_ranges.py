@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -46,6 +46,7 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReadMaxRows;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import MEMORY.MemoryStreamInputPartition;
@@ -57,17 +58,18 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
 public class KafkaRanges {
-    public Object ranges(Object frame) {
-        return frameOf((Dataset) frame, new RangeRows());
+    public Object ranges(Object frame, ReadMaxRows first) {
+        return frameOf((Dataset) frame, new RangeRows(), first);
     }
 
-    public Object labelled(Object frame, byte[] head, byte[] labels, int partitions) {
-        return frameOf((Dataset) frame, new LabelledRows(head, labels, partitions));
+    public Object labelled(
+            Object frame, ReadMaxRows first, byte[] head, byte[] labels, int partitions) {
+        return frameOf((Dataset) frame, new LabelledRows(head, labels, partitions), first);
     }
 
-    private static Object frameOf(Dataset given, Rows rows) {
+    private static Object frameOf(Dataset given, Rows rows, ReadMaxRows first) {
         StreamingRelationV2 of = (StreamingRelationV2) given.queryExecution().analyzed();
-        RangeTable table = new RangeTable((SupportsRead) of.table(), rows);
+        RangeTable table = new RangeTable((SupportsRead) of.table(), rows, first);
         return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
             (org.apache.spark.sql.classic.SparkSession) given.sparkSession(),
             new StreamingRelationV2(
@@ -82,7 +84,7 @@ interface Rows {
 
     InputPartition[] of(KafkaOffsetRange[] ranges);
 
-    MicroBatchStream stream(MicroBatchStream kafka);
+    MicroBatchStream stream(MicroBatchStream kafka, ReadMaxRows first);
 }
 
 class RangeRows implements Rows {
@@ -109,8 +111,8 @@ class RangeRows implements Rows {
         return made;
     }
 
-    public MicroBatchStream stream(MicroBatchStream kafka) {
-        return new RangeStream(kafka, this);
+    public MicroBatchStream stream(MicroBatchStream kafka, ReadMaxRows first) {
+        return new RangeStream(kafka, this, first);
     }
 }
 
@@ -144,18 +146,20 @@ class LabelledRows implements Rows {
         return LabelledPartitions.of(rows, partitions);
     }
 
-    public MicroBatchStream stream(MicroBatchStream kafka) {
-        return new LabelledStream(kafka, this);
+    public MicroBatchStream stream(MicroBatchStream kafka, ReadMaxRows first) {
+        return new LabelledStream(kafka, this, first);
     }
 }
 
 class RangeTable implements SupportsRead {
     private final SupportsRead kafka;
     private final Rows rows;
+    private final ReadMaxRows first;
 
-    RangeTable(SupportsRead kafka, Rows rows) {
+    RangeTable(SupportsRead kafka, Rows rows, ReadMaxRows first) {
         this.kafka = kafka;
         this.rows = rows;
+        this.first = first;
     }
 
     public String name() {
@@ -171,17 +175,19 @@ class RangeTable implements SupportsRead {
     }
 
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-        return new RangeScan(kafka.newScanBuilder(options).build(), rows);
+        return new RangeScan(kafka.newScanBuilder(options).build(), rows, first);
     }
 }
 
 class RangeScan implements ScanBuilder, Scan {
     private final Scan kafka;
     private final Rows rows;
+    private final ReadMaxRows first;
 
-    RangeScan(Scan kafka, Rows rows) {
+    RangeScan(Scan kafka, Rows rows, ReadMaxRows first) {
         this.kafka = kafka;
         this.rows = rows;
+        this.first = first;
     }
 
     public Scan build() {
@@ -197,7 +203,7 @@ class RangeScan implements ScanBuilder, Scan {
     }
 
     public MicroBatchStream toMicroBatchStream(String checkpoint) {
-        return rows.stream(kafka.toMicroBatchStream(checkpoint));
+        return rows.stream(kafka.toMicroBatchStream(checkpoint), first);
     }
 }
 
@@ -205,13 +211,17 @@ class RangeStream
         implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
     private final MicroBatchStream kafka;
     private final Rows rows;
+    private final ReadMaxRows first;
+    private boolean hasBegun;
 
-    RangeStream(MicroBatchStream kafka, Rows rows) {
+    RangeStream(MicroBatchStream kafka, Rows rows, ReadMaxRows first) {
         this.kafka = kafka;
         this.rows = rows;
+        this.first = first;
     }
 
     public InputPartition[] planInputPartitions(Offset start, Offset end) {
+        hasBegun = true;
         InputPartition[] given = kafka.planInputPartitions(start, end);
         KafkaOffsetRange[] ranges = new KafkaOffsetRange[given.length];
         for (int i = 0; i < given.length; i++) {
@@ -245,7 +255,10 @@ class RangeStream
     }
 
     public Offset latestOffset(Offset start, ReadLimit limit) {
-        return ((SupportsTriggerAvailableNow) kafka).latestOffset(start, limit);
+        boolean isLong = limit instanceof ReadMaxRows
+            && ((ReadMaxRows) limit).maxRows() > first.maxRows();
+        return ((SupportsTriggerAvailableNow) kafka).latestOffset(
+            start, isLong && !hasBegun ? first : limit);
     }
 
     public ReadLimit getDefaultReadLimit() {
@@ -272,8 +285,8 @@ class RangeStream
 class LabelledStream extends RangeStream implements IntSupplier {
     private final int partitions;
 
-    LabelledStream(MicroBatchStream kafka, LabelledRows rows) {
-        super(kafka, rows);
+    LabelledStream(MicroBatchStream kafka, LabelledRows rows, ReadMaxRows first) {
+        super(kafka, rows, first);
         partitions = rows.partitions;
     }
 
@@ -283,6 +296,8 @@ class LabelledStream extends RangeStream implements IntSupplier {
 }
 """.replace("MEMORY", f"org.apache.spark.sql.execution.streaming{'.runtime' * HAS_MOVED_CLASSES}")
 
+FIRST_RECORDS_MAX: Final = 20_000
+"""Of the first micro-batch after a start, whatever the source's limit: its results come soon."""
 _OLDER_SOURCES: Final = "spark.sql.streaming.disabledV2MicroBatchReaders"
 _WRAPPER: Final = JavaCode(_CLASS, _SOURCE + PARTITIONS_SOURCE)
 
@@ -300,7 +315,8 @@ def ranges_of(records: DataFrame) -> DataFrame:
     A row is of one partition and one micro-batch; its last offset is the one before `until`.
     """
     session = records.sparkSession
-    return DataFrame(_WRAPPER.object_in(session).ranges(records._jdf), session)
+    made = _WRAPPER.object_in(session).ranges(records._jdf, _first_limit(session))
+    return DataFrame(made, session)
 
 
 def labelled_ranges_of(
@@ -315,6 +331,11 @@ def labelled_ranges_of(
     is_placed = plan_labelled_scans(session)
     packed = struct.pack(f">{len(labels)}i", *labels)
     made = _WRAPPER.object_in(session).labelled(
-        records._jdf, head, packed, tasks if is_placed else 1
+        records._jdf, _first_limit(session), head, packed, tasks if is_placed else 1
     )
     return DataFrame(made, session), is_placed
+
+
+def _first_limit(session: SparkSession) -> Any:
+    jvm: Any = session.sparkContext._jvm
+    return jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.maxRows(FIRST_RECORDS_MAX)
