@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from support.dashboard_page import Dashboard, fill
+from support.effort import others_slow
 
 PICTURE = Path(__file__).parents[2] / "docs" / "images" / "dashboard.png"
 PANELS = "header, .card, footer"
@@ -22,7 +23,7 @@ Box = tuple[float, float, float, float]
 """Left, top, right and bottom."""
 
 
-@pytest.fixture(params=[1, 3, 5])
+@pytest.fixture(params=others_slow([5, 3, 1]))
 def nodes(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
@@ -75,7 +76,14 @@ def test_everything_is_above_the_fold(
 
 
 @pytest.mark.parametrize(
-    ("width", "height"), [(390, 844), (800, 600), (1180, 800), (1280, 800), (1440, 900)]
+    ("width", "height"),
+    [
+        (390, 844),
+        (1280, 800),
+        pytest.param(800, 600, marks=pytest.mark.slow),
+        pytest.param(1180, 800, marks=pytest.mark.slow),
+        pytest.param(1440, 900, marks=pytest.mark.slow),
+    ],
 )
 def test_nothing_collides_or_runs_out_of_its_box(
     page: Page, dashboard: Dashboard, width: int, height: int

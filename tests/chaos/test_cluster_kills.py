@@ -18,6 +18,7 @@ PAUSE_S = 6.0
 pytestmark = pytest.mark.timeout(300)
 
 
+@pytest.mark.slow
 def test_a_killed_leader(tmp_path: pathlib.Path) -> None:
     with suffering(tmp_path) as (cluster, load):
         leader = cluster.leader_of(TOPIC)

@@ -34,8 +34,8 @@ REGRESSIONS = {
     ("topology", "seeds"),
     [
         ("one", range(examples(5))),
-        ("", range(examples(6))),
-        ("", first_of(REGRESSIONS, 3)),
+        ("", range(examples(4))),
+        ("", first_of(REGRESSIONS, 2)),
     ],
     ids=["single nodes", "clusters", "what was wrong once"],
 )
