@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 # Drawing slowly is no fault either: 20 processes on two cores took 30 s over ten small examples.
 settings.register_profile(
     "barnabas",
-    max_examples=examples(25),
+    max_examples=examples(15),
     deadline=None,
     print_blob=True,
     derandomize=EFFORT == 1,

@@ -18,7 +18,7 @@ from support.effort import examples
 
 pytestmark = needs_apache_kafka
 
-WORLDS: Final = examples(100)
+WORLDS: Final = examples(60)
 QUESTIONS: Final = 25
 NAMES: Final = ["a", "ab", "abc", "abd", "b", "*", "hardcode", "h"]
 USERS: Final = ["alice", "bob", "root"]

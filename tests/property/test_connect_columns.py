@@ -134,7 +134,7 @@ def texts_of(error: BaseException | None) -> list[str]:
     return texts
 
 
-@settings(max_examples=examples(75), deadline=None)
+@settings(max_examples=examples(45), deadline=None)
 @given(contents, converters, converters, policies, st.integers(1, 4), st.integers(1, 9))
 @example(b"a\r\n\xe2\x82\nb\r", {"": STORAGE}, {"": STORAGE}, {}, 1, 2)
 @example(b"\n" * 30, {"": JSON}, {"": JSON}, {}, 2, 3)
@@ -203,7 +203,7 @@ class Columns(SourceReader):
             )
 
 
-@settings(max_examples=examples(75), deadline=None)
+@settings(max_examples=examples(45), deadline=None)
 @given(
     st.lists(
         st.lists(
@@ -248,7 +248,7 @@ def sunk(records: list[RawRecord], spec: FlowSpec, file: Path) -> Told:
     return told
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(raw_records, min_size=1, max_size=12),
     converters,

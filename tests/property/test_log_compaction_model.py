@@ -282,7 +282,7 @@ class PowerCut(BaseException):
 
 TestCompactionModel = CompactionMachine.TestCase
 TestCompactionModel.settings = settings(
-    max_examples=examples(40),
+    max_examples=examples(24),
     stateful_step_count=30,
     deadline=None,
     report_multiple_bugs=False,

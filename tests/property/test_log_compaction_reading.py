@@ -56,7 +56,7 @@ def records_of(shapes: Sequence[tuple[int, int, int, int, int, int]]) -> list[Re
     return records
 
 
-@settings(max_examples=examples(38), deadline=None)
+@settings(max_examples=examples(23), deadline=None)
 @given(
     st.lists(stretches, min_size=1, max_size=4),
     st.sampled_from([Codec.NONE, Codec.NONE, Codec.LZ4]),
@@ -132,7 +132,7 @@ def log_of(shapes: Sequence[tuple[int, int, int, Codec, int, bool]], keys: int) 
     return bytes(data)
 
 
-@settings(max_examples=examples(38), deadline=None)
+@settings(max_examples=examples(23), deadline=None)
 @given(
     st.lists(batches, min_size=1, max_size=20),
     st.sampled_from([2, 9, 40, 1000]),
@@ -217,7 +217,7 @@ def _clean_plainly(data: bytes, job: CleanJob) -> bytes:
     return bytes(left)
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from([10, 900, 5000, 40_000]), st.booleans()), max_size=15),
     st.sampled_from([61, 1000, 4096, 20_000, 100_000]),

@@ -128,7 +128,7 @@ def read_intact() -> set[str]:
 EXPECTED = read_intact()
 
 
-@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(24), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(damages(), min_size=1, max_size=3), st.booleans())
 def test_any_damage(happened: list[Damage], is_clean: bool) -> None:
     bench = written()
@@ -276,7 +276,7 @@ def check_follower(bench: LogBench, max_bytes: int) -> None:
         assert len(records) == replica.log.log_end_offset - log.log_start_offset
 
 
-@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(medium_damages, st.sampled_from([1, 150, 400, 5000]), st.integers(0, END))
 @example(MediumDamage(192, "zeros", 0, 0), 1, END)
 @example(MediumDamage(8, "flip", 14306, 0), 1, 0)  # of a batch's last offset delta
@@ -309,7 +309,7 @@ def test_damage_while_a_log_is_open_moves_no_record(
     bench.close()
 
 
-@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(medium_damages, st.sampled_from([1, 150, 400, 5000]), st.booleans())
 def test_damage_before_a_log_is_opened_moves_no_record(
     damage: MediumDamage, max_bytes: int, is_clean: bool

@@ -67,7 +67,7 @@ def open_directory(disk: FakeDisk) -> LogManager:
     return logs
 
 
-@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(FILES),
     st.sampled_from(["flip", "flip", "zeros", "cut", "twice"]),

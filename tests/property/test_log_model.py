@@ -215,7 +215,7 @@ class LogMachine(RuleBasedStateMachine):
 
 TestLogModel = LogMachine.TestCase
 TestLogModel.settings = settings(
-    max_examples=examples(50),
+    max_examples=examples(30),
     stateful_step_count=40,
     deadline=None,
     report_multiple_bugs=False,

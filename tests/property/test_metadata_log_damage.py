@@ -67,7 +67,7 @@ def written() -> FakeDisk:
     return disk
 
 
-@settings(max_examples=examples(75), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(45), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.tuples(

@@ -8,7 +8,7 @@ from support.effort import examples
 
 TestClusterHistory = ClusterHistory.TestCase
 TestClusterHistory.settings = settings(
-    max_examples=examples(20), stateful_step_count=50, deadline=None
+    max_examples=examples(15), stateful_step_count=50, deadline=None
 )
 
 

@@ -53,7 +53,7 @@ def noted(batch: bytearray, config: LogConfig) -> NamedSchemas:
     return watch
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(18))
 @given(records, st.sampled_from(list(Codec)), validations)
 def test_any_batch(found: list[Record], codec: Codec, config: LogConfig) -> None:
     world = SchemaWorld()

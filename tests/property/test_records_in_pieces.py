@@ -94,7 +94,7 @@ def in_pieces(data: bytes, count: int, cuts: list[float], *, keys_required: bool
     check.finish()
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(18))
 @given(
     shapes,
     damages,
@@ -139,7 +139,7 @@ configs = st.builds(
 )
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(18))
 @example(
     [(0, None, 18033, [(5, None)]), *[(0, None, None, [])] * 2],
     [(0.0, 0)],

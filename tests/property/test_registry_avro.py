@@ -190,7 +190,7 @@ PRIMITIVE_VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 
 @settings(
-    max_examples=examples(60),
+    max_examples=examples(36),
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 @given(st.data())
@@ -326,7 +326,7 @@ def check_is_schema_or_fault(text: str) -> None:
         assert schema.incompatibilities(schema) == [] or "aliases" in text
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(36))
 @given(TREES)
 def test_any_json_is_a_schema_or_a_fault(tree: Json) -> None:
     check_is_schema_or_fault(json.dumps(tree))

@@ -181,7 +181,7 @@ def requests(draw: st.DrawFn) -> tuple[str, bytes, bytes]:
 
 
 @given(st.lists(requests(), min_size=1, max_size=8))
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_every_request_has_an_answer(asked: list[tuple[str, bytes, bytes]]) -> None:
     app = RegistryApp(MemoryService(), HttpConfig(logs_requests=False))
     run(ask(app, "POST", "/subjects/s/versions", {"schema": text("a")}))

@@ -172,7 +172,7 @@ def parsed(schema: Any, draft: int) -> JsonSchema:
 
 
 @pytest.mark.parametrize("draft", [7, 2020])
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(24))
 @given(st.data())
 def test_who_is_judged_compatible_reads_what_was_written(draft: int, data: st.DataObject) -> None:
     writer = data.draw(schemas(draft))
@@ -255,7 +255,7 @@ JUNK = st.recursive(
 )
 
 
-@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(24), suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(KEYWORDS, JUNK, max_size=6), st.dictionaries(KEYWORDS, JUNK, max_size=6))
 def test_any_json_ends_in_a_schema_or_a_fault(one: Any, other: Any) -> None:
     found = []

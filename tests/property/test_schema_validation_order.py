@@ -36,7 +36,7 @@ def is_good(batch: list[bytes | None]) -> bool:
     return all(value is None or value in map(id_of, REGISTERED) for value in batch)
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(events, max_size=25))
 def test_good_records_come_in_order_and_bad_ones_never(history: list[tuple[object, ...]]) -> None:
     asyncio.run(run(history))

@@ -29,7 +29,7 @@ partition_counts = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 6))
 
 
 @given(st.lists(st.tuples(subscriptions, partition_counts), min_size=1, max_size=5))
-@settings(max_examples=examples(38), deadline=None)
+@settings(max_examples=examples(23), deadline=None)
 def test_the_assignor_is_fair_complete_and_sticky(
     rounds: list[tuple[dict[str, set[str]], dict[str, int]]],
 ) -> None:

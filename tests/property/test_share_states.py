@@ -59,7 +59,7 @@ def spelt_out(kept: Sequence[StateBatch]) -> Records:
 
 
 @given(st.lists(st.tuples(batches(), st.integers(-1, OFFSETS)), max_size=6))
-@settings(max_examples=examples(38))
+@settings(max_examples=examples(23))
 def test_batches_are_joined_as_records_would_be(rounds: list[tuple[list[StateBatch], int]]) -> None:
     kept: tuple[StateBatch, ...] = ()
     records: Records = {}

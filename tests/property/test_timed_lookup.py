@@ -84,7 +84,7 @@ def expected(log: PartitionLog, timestamp: int, end_offset: int) -> LookedUp:
     return None
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @example([([(0, 40)] * 3, Codec.ZSTD, 3), ([(2, 100_000)], Codec.SNAPPY, 0)], "CreateTime", 0, 6)
 @given(batches, kinds, st.integers(0, 3), st.integers(1, 50))
 def test_any_log(
@@ -103,7 +103,7 @@ def test_any_log(
     assert log.max_timestamp_offset(end) == expected(log, greatest, end)
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(18))
 @given(
     st.lists(st.tuples(stamps, st.integers(0, 300)), min_size=1, max_size=20),
     st.lists(st.floats(0, 1), max_size=6),

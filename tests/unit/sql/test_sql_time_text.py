@@ -95,7 +95,7 @@ def test_timestamps_refused(text: str) -> None:
     assert "Required format is: \"yyyy-MM-dd'T'HH:mm:ss.SSS\", " in str(raised.value)
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(st.dates())
 def test_the_calendar_is_pythons_where_python_has_one(day: date) -> None:
     days = (day - date(1970, 1, 1)).days
@@ -106,7 +106,7 @@ def test_the_calendar_is_pythons_where_python_has_one(day: date) -> None:
     assert calendar.is_leap(day.year) == ((date(day.year, 3, 1) - timedelta(1)).day == 29)
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(st.integers(-(10**8), 10**8))
 def test_the_calendar_goes_on_in_all_years(days: int) -> None:
     year, month, day = calendar.date_of(days)
@@ -114,7 +114,7 @@ def test_the_calendar_goes_on_in_all_years(days: int) -> None:
     assert 1 <= day <= calendar.month_length(year, month)
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(st.integers(-(10**13), 10**14))
 def test_timestamps_come_back_from_their_texts(millis: int) -> None:
     if calendar.date_of(millis // time_units.DAY_MS)[0] > 0:

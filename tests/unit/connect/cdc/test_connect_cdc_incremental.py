@@ -182,7 +182,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=examples(38), deadline=None)
+@settings(max_examples=examples(23), deadline=None)
 @given(ROWS, ROWS, st.integers(1, 3), st.lists(st.integers(0, 3), min_size=1), ACTIONS)
 def test_the_topic_equals_the_table(
     a: dict[int, int], b: dict[int, int], size: int, lags: list[int], actions: list[Any]

@@ -238,7 +238,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.sets(st.integers(0, 5)), st.integers(1, 3), ACTIONS)
 def test_the_topic_equals_the_table(keys: set[int], size: int, actions: list[Any]) -> None:
     server = shop()

@@ -259,7 +259,7 @@ _PLAIN = st.sampled_from(
 )
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(st.integers(-(10**14), 3 * 10**14), _PLAIN, st.data())
 def test_the_short_way_reads_as_the_long(millis: int, pattern: str, data: st.DataObject) -> None:
     text = texts.timestamp_to_text(millis, pattern, "+03:30")

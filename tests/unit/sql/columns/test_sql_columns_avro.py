@@ -206,7 +206,7 @@ def check(query: str, registry: MemoryRegistry, batches: Batches) -> int:
     return by_columns
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(18), deadline=None)
 @given(
     query=st.one_of(st.sampled_from(MORE_QUERIES), queries()),
     given_=st.booleans().flatmap(lambda odd: written(odd=odd)),

@@ -93,7 +93,7 @@ BATCHES = st.tuples(st.booleans(), st.sampled_from((0, 0, 5, 40_000)), RECORDS)
 WITHINS = (Within(0, 0, 20), Within(3, 2, 30), Within(7, 0, None), Within(40_000, 40_000, 0))
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(36), deadline=None)
 @given(
     within=st.sampled_from(WITHINS),
     first_ms=st.sampled_from((0, 59_990, 119_995)),

@@ -30,7 +30,7 @@ from support.sql_columns import (
 from support.sql_queries import plans_of
 
 
-@settings(max_examples=examples(35), deadline=None)
+@settings(max_examples=examples(21), deadline=None)
 @given(query=queries(), records=batches(), partitions=st.integers(1, 2))
 def test_both_ways_are_equal(
     query: str, records: list[list[tuple[str, TopicRecord]]], partitions: int
@@ -75,7 +75,7 @@ def lines(draw: st.DrawFn, *, odd: bool, delimiter: str) -> bytes | None:
     return delimiter.join(cells).encode("utf-8", "surrogatepass")
 
 
-@settings(max_examples=examples(35), deadline=None)
+@settings(max_examples=examples(21), deadline=None)
 @given(data=st.data(), query=queries(), delimiter=st.sampled_from((",", "TAB", "|", "é")))
 def test_both_ways_read_and_write_delimited_values_alike(
     data: st.DataObject, query: str, delimiter: str
@@ -207,7 +207,7 @@ NUMBERS = st.one_of(
 )
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     query=st.sampled_from(DECIMAL_QUERIES),
     format_=st.sampled_from(("JSON", "DELIMITED")),

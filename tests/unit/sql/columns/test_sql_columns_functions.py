@@ -241,7 +241,7 @@ def check(selected: str, rows: list[dict[str, Any]], where: str = "") -> int:
     return by_columns
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(18), deadline=None)
 @given(
     text=st.sampled_from(TEXTS),
     number=st.sampled_from(NUMBERS),

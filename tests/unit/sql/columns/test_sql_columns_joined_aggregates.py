@@ -47,7 +47,7 @@ def queries(draw: st.DrawFn) -> str:
     )
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(query=queries(), records=both_sides(), partitions=st.integers(1, 3))
 def test_both_ways_aggregate_a_join_alike(query: str, records: Batches, partitions: int) -> None:
     (plan,) = plans_of(JOINED + query, {"s": partitions, "p": partitions})

@@ -190,7 +190,7 @@ def check(query: str, columns: str, registry: MemoryRegistry, batches: Batches) 
     return by_columns
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(36), deadline=None)
 @given(query=st.sampled_from(QUERIES), columns=st.sampled_from((COLUMNS, FLAT)), given_=written())
 def test_both_ways_are_equal(
     query: str, columns: str, given_: tuple[MemoryRegistry, Batches]

@@ -86,7 +86,7 @@ def _check(statements: str, records: Batches, partitions: int = 1) -> int:
     return by_columns
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(
     key=st.sampled_from((*COLUMNS, "D, N", "TS, DA", "A, Y")),
     window=st.sampled_from(WINDOWS),
@@ -101,7 +101,7 @@ def test_both_ways_group_by_another_column_alike(
     _check(VALUES + query, _records(given_rows), partitions)
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     key=st.sampled_from(tuple(COLUMNS)),
     window=st.sampled_from(WINDOWS),
@@ -118,7 +118,7 @@ def test_both_ways_group_by_the_key_alike(
     _check(source + query, _records(given_rows, key), partitions)
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     key=st.sampled_from(tuple(COLUMNS)),
     kind=st.sampled_from(("JOIN p", "LEFT JOIN p", "JOIN r p WITHIN 2 SECONDS")),

@@ -70,7 +70,7 @@ def groups(draw: st.DrawFn) -> str:
     )
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(query=st.one_of(new_keys(), groups()), records=batches(), partitions=st.integers(1, 3))
 def test_both_ways_give_records_new_keys_alike(
     query: str, records: Batches, partitions: int

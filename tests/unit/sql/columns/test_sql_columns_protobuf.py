@@ -325,7 +325,7 @@ def same(part: RecordPart, format_name: str, values: Sequence[bytes | None]) -> 
     return len(values) - int(found.doubt.sum())
 
 
-@settings(max_examples=examples(250), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(data=st.data(), written=schemas(), odd=st.booleans())
 def test_values_that_are_certain_are_those_of_the_row_reader(
     data: st.DataObject, written: Written, odd: bool
@@ -487,7 +487,7 @@ def test_bare_values_without_a_registry(sql_type: SqlType) -> None:
     assert same(part, "PROTOBUF_NOSR", bodies) >= 3
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(st.lists(st.none() | st.binary(max_size=12), min_size=1, max_size=6))
 def test_any_bytes_without_a_registry(values: list[bytes | None]) -> None:
     types: tuple[SqlType, ...] = (
@@ -521,7 +521,7 @@ QUERIES = (
 )
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(data=st.data(), query=st.sampled_from(QUERIES))
 def test_both_ways_are_equal(data: st.DataObject, query: str) -> None:
     registry = MemoryRegistry()

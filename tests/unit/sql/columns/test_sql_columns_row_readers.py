@@ -26,7 +26,7 @@ QUERIES = (
 )
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     format_name=st.sampled_from(FORMATS),
     query=st.sampled_from(QUERIES),

@@ -90,7 +90,7 @@ def queries(draw: st.DrawFn) -> str:
     return f"CREATE STREAM q WITH ({with_}, key_format='{key}') AS {selected};"
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(query=queries(), given_rows=rows(), partitions=st.integers(1, 2))
 def test_both_ways_are_equal(query: str, given_rows: Rows, partitions: int) -> None:
     try:

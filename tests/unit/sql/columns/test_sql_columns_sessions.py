@@ -93,7 +93,7 @@ def batches(draw: st.DrawFn) -> Batches:
     return made
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(query=queries(), records=batches(), partitions=st.integers(1, 2))
 def test_both_ways_have_the_same_sessions(query: str, records: Batches, partitions: int) -> None:
     (plan,) = plans_of(SOURCES + query, {"s": partitions})

@@ -85,7 +85,7 @@ def batches(draw: st.DrawFn) -> Batches:
     return made
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(18), deadline=None)
 @given(query=queries(), records=batches(), partitions=st.integers(1, 2))
 def test_both_ways_join_streams_alike(query: str, records: Batches, partitions: int) -> None:
     (plan,) = plans_of(STREAMS + query, {"s": partitions, "r": partitions})

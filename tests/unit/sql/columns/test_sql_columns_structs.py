@@ -145,7 +145,7 @@ def batches(draw: st.DrawFn, *, nested: bool) -> Batches:
     return made
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(18), deadline=None)
 @given(
     query=st.sampled_from((*QUERIES, *DOUBTING)),
     records=batches(nested=False),
@@ -159,7 +159,7 @@ def test_both_ways_take_structs_alike(query: str, records: Batches, parts: int) 
     assert got == want
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(query=st.sampled_from(NESTED_QUERIES), records=batches(nested=True), parts=st.integers(1, 2))
 def test_both_ways_take_arrays_and_maps_alike(query: str, records: Batches, parts: int) -> None:
     (plan,) = plans_of(STRUCTS.format(more=NESTED) + query, {"s": parts})

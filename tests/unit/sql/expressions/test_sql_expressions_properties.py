@@ -42,7 +42,7 @@ def test_texts_of_values_read_back(sql_type: SqlType, values: st.SearchStrategy[
     assert to_text is not None
     assert back is not None
 
-    @settings(max_examples=examples(25))
+    @settings(max_examples=examples(15))
     @given(values)
     def reads_back(value: Any) -> None:
         assert repr(back(to_text(value))) == repr(value)
@@ -60,7 +60,7 @@ def test_whole_numbers_wrap_as_machine_words(
 ) -> None:
     operators = ArithmeticOperator
 
-    @settings(max_examples=examples(25))
+    @settings(max_examples=examples(15))
     @given(values, values)
     def wraps(left: int, right: int) -> None:
         def result(operator: ArithmeticOperator) -> int:
@@ -78,7 +78,7 @@ def test_whole_numbers_wrap_as_machine_words(
     wraps()
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(AMOUNTS, AMOUNTS)
 def test_decimals_are_exact_or_fail(left: Decimal, right: Decimal) -> None:
     for operator in ArithmeticOperator:

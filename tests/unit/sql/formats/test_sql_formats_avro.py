@@ -168,7 +168,7 @@ ROW = [
 ]
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(st.tuples(*(st.none() | values for _, values in ROW)))
 def test_rows_come_back_as_they_were(row) -> None:
     serialize, deserialize = serde([sql_type for sql_type, _ in ROW])
@@ -179,7 +179,7 @@ def test_rows_come_back_as_they_were(row) -> None:
 def test_bare_values_come_back(sql_type, values) -> None:
     serialize, deserialize = serde([sql_type], wraps=False)
 
-    @settings(max_examples=examples(25))
+    @settings(max_examples=examples(15))
     @given(values)
     def check(value) -> None:
         assert deserialize(serialize([value])) == [value]

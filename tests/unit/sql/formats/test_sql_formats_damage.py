@@ -71,7 +71,7 @@ def test_any_bytes(name) -> None:
     for cut in range(len(data)):
         read(data[:cut])
 
-    @settings(max_examples=examples(25))
+    @settings(max_examples=examples(15))
     @given(st.binary(max_size=40))
     @example(b"\xff" * 12)
     @example(b"\x02" + b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f")
@@ -79,7 +79,7 @@ def test_any_bytes(name) -> None:
         read(data[:5] + tail)
         read(data[:6] + tail)
 
-    @settings(max_examples=examples(25))
+    @settings(max_examples=examples(15))
     @given(st.integers(0, len(data) - 1), st.integers(1, 255))
     def one_byte_changed(place, change) -> None:
         damaged = bytearray(data)

@@ -212,7 +212,7 @@ ROW_TYPES: list[tuple[SqlType, st.SearchStrategy[Any]]] = [
 ]
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(st.tuples(*(st.none() | values for _, values in ROW_TYPES)))
 def test_rows_come_back_as_they_were(row) -> None:
     columns = [Column(f"C{index}", sql_type) for index, (sql_type, _) in enumerate(ROW_TYPES)]
@@ -222,7 +222,7 @@ def test_rows_come_back_as_they_were(row) -> None:
     assert json_deserializer(columns, SUBJECT, wraps=True)(data) == list(row)
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_doubles_are_json(value) -> None:
     data = json_serializer([Column("V", DOUBLE)], SUBJECT, wraps=False)([value])

@@ -139,13 +139,13 @@ def test_lines_are_split(text, values) -> None:
 CELLS = st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1)
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(CELLS)
 def test_lines_come_back(values) -> None:
     assert split_line(join_line(values, ","), ",") == values
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(CELLS.filter(lambda cells: cells[0]))
 def test_lines_are_read_alike_by_the_standard_library(values) -> None:
     # Its reader ends records at a null character and at lone carriage returns, so leave them out.
@@ -154,7 +154,7 @@ def test_lines_are_read_alike_by_the_standard_library(values) -> None:
     assert next(csv.reader(io.StringIO(line, newline=""), strict=True)) == cells
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(st.text('a,"\n\r ', max_size=12))
 def test_any_text_is_split_or_refused(text) -> None:
     try:

@@ -98,7 +98,7 @@ def _argument(name: str, value: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(values=_VALUES, cut=st.integers(0, 12))
 def test_any_cut_into_sessions_gives_what_all_values_give(
     case: tuple[str, str, tuple[Any, ...], Naive], values: Values, cut: int
@@ -114,7 +114,7 @@ UNDONE = ("COUNT", "SUM", "AVG", "HISTOGRAM", "STDDEV_SAMP")
 
 
 @pytest.mark.parametrize("case", [CASES[name] for name in UNDONE], ids=UNDONE)
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(values=_VALUES, gone=st.sets(st.integers(0, 11)))
 def test_rows_that_left_a_table_do_not_count(
     case: tuple[str, str, tuple[Any, ...], Naive], values: Values, gone: set[int]

@@ -51,7 +51,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(values)
 def test_values_come_back(value: Any) -> None:
     assert repr(unpack(pack(value))) == repr(with_lists(value))
@@ -66,7 +66,7 @@ def with_lists(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(values)
 def test_equal_values_have_equal_bytes(value: Any) -> None:
     assert pack(unpack(pack(value))) == pack(value)
@@ -108,7 +108,7 @@ def test_values_of_no_sql_type() -> None:
         pack([object()])
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(st.lists(values, max_size=4))
 def test_keys_come_back(parts: list[Any]) -> None:
     def plain(value: Any) -> Any:
@@ -127,7 +127,7 @@ def test_keys_come_back(parts: list[Any]) -> None:
     "kind", [longs, st.floats(allow_nan=False), st.text(), st.binary(), of_one_scale, st.booleans()]
 )
 def test_keys_sort_as_their_parts(kind: st.SearchStrategy[Any]) -> None:
-    @settings(max_examples=examples(25))
+    @settings(max_examples=examples(15))
     @given(st.lists(st.tuples(kind, kind), max_size=8))
     def check(keys: list[tuple[Any, Any]]) -> None:
         by_bytes = sorted(keys, key=encode_key)
@@ -207,7 +207,7 @@ def test_partitions_spread() -> None:
     assert min(counts) > 850
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.none() | longs), max_size=40),
     st.tuples(st.integers(0, 5)) | st.tuples(st.integers(0, 5), st.integers(0, 5)),

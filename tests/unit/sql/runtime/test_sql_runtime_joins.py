@@ -179,7 +179,7 @@ moments = st.lists(
 )
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(moments, st.sampled_from([INNER, LEFT, RIGHT, OUTER]), st.integers(0, 12))
 def test_stream_joins_are_those_of_a_batch(
     records: list[tuple[str, int, int]], kind: JoinKind, before: int
@@ -365,7 +365,7 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(changes, st.sampled_from([INNER, LEFT, RIGHT, OUTER]))
 def test_table_joins_are_those_of_a_batch(
     records: list[tuple[str, int, int | None]], kind: JoinKind
@@ -457,7 +457,7 @@ class TestForeignKeys:
         assert run.pipe("r", 10, 3) == ["1 - @0"]
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(
     st.lists(
         st.tuples(st.sampled_from("lr"), st.integers(1, 4), st.none() | st.integers(1, 3)),

@@ -166,7 +166,7 @@ class TestFinal:
 events = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 400)), max_size=40)
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(events)
 def test_hopping_windows_are_those_of_a_batch(records: list[tuple[int, int]]) -> None:
     """Without late records, the last count of each window is the number of its records."""
@@ -185,7 +185,7 @@ def test_hopping_windows_are_those_of_a_batch(records: list[tuple[int, int]]) ->
     assert last == {window: str(count) for window, count in expected.items()}
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(events)
 def test_sessions_are_those_of_a_batch(records: list[tuple[int, int]]) -> None:
     """In any order, what is left are the sessions of the sorted records."""

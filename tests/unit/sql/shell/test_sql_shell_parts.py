@@ -116,7 +116,7 @@ JSON = st.recursive(
 
 @given(st.lists(st.dictionaries(st.text(), JSON), max_size=4), st.sampled_from(["", ",\n", "\n"]),
        st.data())  # fmt: skip
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(18))
 def test_documents_come_whole_however_they_are_cut(
     documents: list[dict[str, object]], between: str, data: st.DataObject
 ) -> None:

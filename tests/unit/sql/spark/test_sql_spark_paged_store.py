@@ -51,7 +51,7 @@ OTHER = st.one_of(
 )
 
 
-@settings(max_examples=examples(38))
+@settings(max_examples=examples(23))
 @given(st.lists(st.one_of(PUT, PUT, PUT, OTHER), max_size=150))
 def test_it_is_a_store_like_the_one_in_memory(steps: list[tuple[Any, ...]]) -> None:
     pages = Counted()
@@ -90,7 +90,7 @@ TEXTS = st.sampled_from(("", "a", "a\x00", "b"))
 PLACES = st.tuples(st.integers(0, 1), TEXTS, st.integers(-20, 20), st.integers(0, 9))
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(
     st.sets(PLACES, max_size=200),
     st.dictionaries(TEXTS, st.tuples(st.integers(-25, 25), st.integers(-25, 25))),

@@ -206,6 +206,6 @@ def _compound(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Express
 
 
 @given(st.recursive(LEAVES, _compound, max_leaves=8))
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 def test_printed_trees_parse_to_themselves(tree: Expression) -> None:
     assert parse_expression(expression_text(tree)) == tree
