@@ -306,8 +306,9 @@ def _contents(pages: dict[bytes, bytes]) -> dict[bytes, Any]:
         view.data = pages
         store = PagedStore(name.decode(), ChunkedPages(view))
         contents = {key: data for key, data in contents.items() if stores.get(key) != name}
+        # As texts: keys may be NaN, which equals nothing, and have fields that are None.
         contents[name] = sorted(
-            (*head, time_ms, number, row)
+            repr((*head, time_ms, number, row))
             for (*head, first_ms, first), value in store.range((), (AFTER_ALL_TIMES,))
             for time_ms, number, row in entries_of(first_ms, first, value)
         )
