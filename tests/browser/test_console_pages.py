@@ -1,6 +1,7 @@
 """Every page of the console in a browser: both themes, 375 px, keyboard, axe, markup in data.
 
-With `CONSOLE_IMAGES=docs/images/console` the screenshots of docs/console.md are made again.
+With `CONSOLE_IMAGES=docs/images/console` and `-m ""` the screenshots of docs/console.md are made
+again.
 """
 
 from __future__ import annotations
@@ -72,6 +73,13 @@ PAGES = [
     ("quotas", "/quotas", "Quotas"),
     ("audit", "/audit", "Audit log"),
 ]
+TYPICAL = frozenset(
+    {
+        *("overview", "topics", "messages", "group", "node"),
+        *("schema", "dead-letters", "sql", "sql-query", "hanging"),
+    }
+)
+"""Each has elements that no other page has; `make test-slow` looks at all pages."""
 TIMEOUT_MS = PATIENCE_S * 1000
 
 
@@ -288,7 +296,13 @@ def test_every_page_is_among_those_that_are_looked_at() -> None:
             assert {found[1] for found in seen} >= wanted, pattern
 
 
-@pytest.mark.parametrize(("name", "path", "title"), PAGES, ids=[name for name, *_ in PAGES])
+@pytest.mark.parametrize(
+    ("name", "path", "title"),
+    [
+        pytest.param(*page, id=page[0], marks=[] if page[0] in TYPICAL else pytest.mark.slow)
+        for page in PAGES
+    ],
+)
 def test_a_page_in_both_themes_and_on_a_phone(
     page: Page, world: Console, name: str, path: str, title: str
 ) -> None:

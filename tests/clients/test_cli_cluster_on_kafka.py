@@ -12,15 +12,21 @@ from barnabas.app.testing import Kafka
 from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.cli import ClusterCli
 from support.cluster_processes import ClusterProcesses
+from support.effort import others_slow
 
 pytestmark = needs_apache_kafka
 
 
+@pytest.fixture(scope="module", params=others_slow([1, 3]))
+def nodes(request: pytest.FixtureRequest) -> list[int]:
+    return list(range(1, request.param + 1))
+
+
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+def kafka(tmp_path_factory: pytest.TempPathFactory, nodes: list[int]) -> Iterator[Kafka]:
     directory = tmp_path_factory.mktemp("apache-kafka")
     with (
-        ClusterProcesses(directory, 3, program=ApacheKafka()) as cluster,
+        ClusterProcesses(directory, len(nodes), program=ApacheKafka()) as cluster,
         Kafka(cluster.bootstrap_servers) as handle,
     ):
         yield handle
@@ -31,19 +37,19 @@ def cli(kafka: Kafka) -> ClusterCli:
     return ClusterCli(kafka.bootstrap_servers)
 
 
-def test_status_and_quorum(cli: ClusterCli) -> None:
+def test_status_and_quorum(cli: ClusterCli, nodes: list[int]) -> None:
     status = cli.json("cluster", "status")
-    assert [node["node"] for node in status["nodes"]] == [1, 2, 3]
+    assert [node["node"] for node in status["nodes"]] == nodes
     assert {node["state"] for node in status["nodes"]} <= {"up", "empty"}
     assert status["metadata_version"] == "4.3-IV0"
     quorum = cli.json("quorum", "status")
-    assert [voter["node"] for voter in quorum["voters"]] == [1, 2, 3]
-    assert quorum["voters_alive"] == 3
-    assert len(cli.json("quorum", "describe")) == 3
+    assert [voter["node"] for voter in quorum["voters"]] == nodes
+    assert quorum["voters_alive"] == len(nodes)
+    assert len(cli.json("quorum", "describe")) == len(nodes)
     assert cli.run("doctor", "--json").code == 0
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("nodes", [pytest.param(3, marks=pytest.mark.slow)], indirect=True)
 def test_replicas_move_and_leaders_follow(cli: ClusterCli, kafka: Kafka, tmp_path: Path) -> None:
     topic = kafka.topic(partitions=3)
     kafka.produce(topic, [b"%d" % number for number in range(100)])
@@ -65,8 +71,8 @@ def test_replicas_move_and_leaders_follow(cli: ClusterCli, kafka: Kafka, tmp_pat
     assert len(kafka.consume(topic, 100)) == 100
 
 
-def test_what_kafka_refuses_is_one_line(cli: ClusterCli) -> None:
-    fixed = cli.run("quorum", "remove-voter", "3", "--yes")
+def test_what_kafka_refuses_is_one_line(cli: ClusterCli, nodes: list[int]) -> None:
+    fixed = cli.run("quorum", "remove-voter", str(nodes[-1]), "--yes")
     assert fixed.code == 1
     assert "kraft.version" in fixed.err
     assert cli.run("cluster", "drain", "9").code == 4

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from support.cli import ClusterCli, run_cli
+from support.effort import others_slow
 from support.node_process import NodeProcess
 from support.patience import PATIENCE_S
 from support.ports import free_neighbours, free_port
@@ -66,7 +67,7 @@ def events(errors: str) -> list[dict[str, object]]:
     return found
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", others_slow([1, 3]))
 def test_logs_of_dev_as_json(count: int) -> None:
     flags = ["--nodes", str(count), "--log-format", "json", "--log-level", "debug"]
     with running("dev", *flags, "--port", "0", "--json") as process:
@@ -178,7 +179,7 @@ def test_logs_of_a_console_as_json(tmp_path: Path) -> None:
     assert "nobody can log in" in str([each["message"] for each in events(errors)])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", others_slow([signal.SIGTERM, signal.SIGINT]))
 def test_dev_serves_and_leaves_nothing(number: signal.Signals) -> None:
     with running("dev", "--port", "0", "--json") as process:
         ready = json.loads(first_line(process))
