@@ -20,21 +20,20 @@ from barnabas.sql.columns.merging import ByRows, Merged, Source
 from barnabas.sql.columns.sources import Header
 from barnabas.sql.columns.steps import Step, needs_row, only_renames, run, steps_of
 from barnabas.sql.columns.streams import Ending, Made, column_sink
-from barnabas.sql.columns.vectors import WHOLE, Indexes, vector_of
+from barnabas.sql.columns.vectors import DICT_KEYS, Indexes, codes_of, vector_of
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import TableSource
 from barnabas.sql.runtime.forms import JoinForm, SinkForm
 from barnabas.sql.runtime.node import Node, StoreKey
 from barnabas.sql.runtime.records import Record, Row
+from barnabas.sql.runtime.rows_encoding import encode_keys
 from barnabas.sql.runtime.stage import Channel, Emitted, Exit, Output, Stage
 from barnabas.sql.runtime.stream_joins import StreamTableJoinNode
 from barnabas.sql.runtime.tables import TableSourceNode
 from barnabas.sql.runtime.topics import TopicWriter
-from barnabas.sql.types import BaseType
 
 CUTS_MAX: Final = 100
 """A batch in which the table changes more often between the stream's records goes row by row."""
-_KEYS: Final = (BaseType.STRING, *WHOLE)
 
 
 class JoinParts(NamedTuple):
@@ -147,16 +146,20 @@ class Joining(ABC):
         at = np.arange(start, stop, dtype=np.int64)
         keys = list(zip(*(key.take(at).to_list() for key in frame.keys), strict=True))
         has_key = None if frame.has_key is None else frame.has_key[start:stop].tolist()
-        last: dict[StoreKey, int] = {}
-        for place, key in enumerate(keys):
+        # Keys that are equal in Python may be different ones for stores.
+        is_plain = all(key.type.base in DICT_KEYS for key in frame.keys)
+        known: Sequence[StoreKey | bytes] = keys if is_plain else encode_keys(keys)
+        last: dict[StoreKey | bytes, int] = {}
+        for place, key in enumerate(known):
             if has_key is None or has_key[place]:
                 last.pop(key, None)
                 last[key] = place
-        at = at[np.array(list(last.values()), np.int64)]
+        changed = list(last.values())
+        at = at[np.array(changed, np.int64)]
         rows: list[Row | None] = list(frame.rows(at))
         for gone in np.flatnonzero(changes.rowless[at]).tolist():
             rows[gone] = None
-        self._keep(list(last), rows, frame.timestamps[at].tolist())
+        self._keep([keys[place] for place in changed], rows, frame.timestamps[at].tolist())
 
     def _keep(
         self, keys: Sequence[StoreKey], rows: Sequence[Row | None], timestamps_ms: Sequence[int]
@@ -174,8 +177,14 @@ class Joining(ABC):
             codes = encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
             codes = codes.astype(np.int64)
         else:
-            found, codes = np.unique(key.data, return_inverse=True)
-            distinct = found.tolist()
+            keyed = np.arange(len(frame), dtype=np.int64)
+            if frame.has_key is not None:
+                keyed = np.flatnonzero(frame.has_key)
+            of_keys = codes_of(key)[keyed]
+            _, firsts, of = np.unique(of_keys, return_index=True, return_inverse=True)
+            distinct = key.take(keyed[firsts]).to_list()
+            codes = np.zeros(len(frame), np.int64)
+            codes[keyed] = of
         if frame.has_key is not None:
             codes = np.where(frame.has_key, codes, len(distinct))
         rows = [*self._join.table.rows_of([(value,) for value in distinct]), None]
@@ -265,7 +274,7 @@ def join_parts(
     keys = [
         given.keys if isinstance(given, Channel) else given.schema.key for given in stage.inputs
     ]
-    if any(len(key) != 1 or key[0].type.base not in _KEYS for key in keys):
+    if any(len(key) != 1 for key in keys):
         return None
     before = steps_of(nodes[: places[0]], functions)
     of_stream, of_table = sources[stream], sources[1 - stream]

@@ -40,6 +40,14 @@ WINDOWS = (
     "WINDOW HOPPING (SIZE 4 SECONDS, ADVANCE BY 2 SECONDS)",
     "WINDOW SESSION (2 SECONDS)",
 )
+TABLE_JOINS = ("JOIN p", "LEFT JOIN p")
+STREAM_KEYS = ("N", "Y", "DA", "TI", "TS", "O")
+"""Keys by which two streams are joined as columns."""
+STREAM_JOINS = (
+    "JOIN r p WITHIN 2 SECONDS",
+    "LEFT JOIN r p WITHIN 2 SECONDS GRACE PERIOD 1 SECONDS",
+    "FULL OUTER JOIN r p WITHIN 1 SECONDS GRACE PERIOD 0 SECONDS",
+)
 Row = dict[str, Any]
 
 
@@ -118,27 +126,29 @@ def test_both_ways_group_by_the_key_alike(
     _check(source + query, _records(given_rows, key), partitions)
 
 
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
-    key=st.sampled_from(tuple(COLUMNS)),
-    kind=st.sampled_from(("JOIN p", "LEFT JOIN p", "JOIN r p WITHIN 2 SECONDS")),
+    key_and_kind=st.one_of(
+        st.tuples(st.sampled_from(tuple(COLUMNS)), st.sampled_from(TABLE_JOINS)),
+        st.tuples(st.sampled_from(STREAM_KEYS), st.sampled_from(STREAM_JOINS)),
+    ),
     given_rows=rows(),
     others=rows(),
     partitions=st.integers(1, 2),
 )
 def test_both_ways_join_alike(
-    key: str,
-    kind: str,
+    key_and_kind: tuple[str, str],
     given_rows: list[list[Row]],
     others: list[list[Row]],
     partitions: int,
 ) -> None:
-    sql_type = COLUMNS[key][0]
+    key, kind = key_and_kind
+    sql_type, shown = COLUMNS[key][0], "ROWKEY" if "FULL" in kind else "s.k"
     statements = f"""
       CREATE STREAM s (k {sql_type} KEY, v INT) WITH (kafka_topic='s', format='JSON');
       CREATE STREAM r (k {sql_type} KEY, v INT) WITH (kafka_topic='r', format='JSON');
       CREATE TABLE p (k {sql_type} PRIMARY KEY, v INT) WITH (kafka_topic='p', format='JSON');
-      CREATE STREAM q AS SELECT s.k, s.v, p.v FROM s {kind} ON s.k = p.k;
+      CREATE STREAM q AS SELECT {shown}, s.v, p.v FROM s {kind} ON s.k = p.k;
     """
     topic = "r" if " r " in kind else "p"
     sides = [_records(given_rows, key), _records(others, key)]
@@ -192,15 +202,20 @@ def test_plain_records_are_grouped_as_columns(key: str, window: str) -> None:
         assert _check(VALUES + query, _records([[PLAIN] * 60]), partitions) == 60
 
 
-@pytest.mark.parametrize("key", ["DA", "TI", "TS"])
-@pytest.mark.parametrize("kind", ["JOIN p", "JOIN r p WITHIN 2 SECONDS"])
-def test_plain_records_of_times_are_joined_as_columns(key: str, kind: str) -> None:
-    sql_type = COLUMNS[key][0]
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        *((key, kind) for key in COLUMNS for kind in TABLE_JOINS),
+        *((key, kind) for key in STREAM_KEYS for kind in STREAM_JOINS),
+    ],
+)
+def test_plain_records_are_joined_as_columns(key: str, kind: str) -> None:
+    sql_type, shown = COLUMNS[key][0], "ROWKEY" if "FULL" in kind else "s.k"
     statements = f"""
       CREATE STREAM s (k {sql_type} KEY, v INT) WITH (kafka_topic='s', format='JSON');
       CREATE STREAM r (k {sql_type} KEY, v INT) WITH (kafka_topic='r', format='JSON');
       CREATE TABLE p (k {sql_type} PRIMARY KEY, v INT) WITH (kafka_topic='p', format='JSON');
-      CREATE STREAM q AS SELECT s.k, s.v, p.v FROM s {kind} ON s.k = p.k;
+      CREATE STREAM q AS SELECT {shown}, s.v, p.v FROM s {kind} ON s.k = p.k;
     """
     topic = "r" if " r " in kind else "p"
     (batch,) = _records([[PLAIN] * 60], key)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,10 @@ from barnabas.sql.runtime.stage import Channel, Exit, Output, Stage, nodes_behin
 from barnabas.sql.runtime.stream_joins import LEFT, RIGHT, StreamStreamJoinNode
 from barnabas.sql.runtime.topics import TopicWriter
 from barnabas.sql.schema import Column
+from barnabas.sql.types import BaseType
 
+_KEYS: Final = (*DICT_KEYS, BaseType.BYTES, BaseType.DECIMAL)
+"""Types of keys that Python compares and orders as stores do."""
 _SPAN_MAX_MS = 1 << 60
 """With a longer window, timestamps and it might have more than 64 bits together."""
 
@@ -161,7 +164,7 @@ def stream_join_parts(
         given.keys if isinstance(given, Channel) else given.schema.key for given in stage.inputs
     ]
     types = [[key.type for key in listed] for listed in keys]
-    if types[0] != types[1] or len(types[0]) != 1 or types[0][0].base not in DICT_KEYS:
+    if types[0] != types[1] or len(types[0]) != 1 or types[0][0].base not in _KEYS:
         return None
     if join.segments.retention_ms > _SPAN_MAX_MS:
         return None
