@@ -85,7 +85,13 @@ def read_all(bootstrap_servers: str, partition: int, records: int) -> list[bytes
     return values
 
 
-@pytest.mark.parametrize("ours_leads_the_quorum", [True, False], ids=["our-quorum", "their-quorum"])
+@pytest.mark.parametrize(
+    "ours_leads_the_quorum",
+    [
+        pytest.param(True, id="our-quorum"),
+        pytest.param(False, id="their-quorum", marks=pytest.mark.slow),
+    ],
+)
 def test_brokers_of_both_lead_follow_and_take_over(
     tmp_path: Path, ours_leads_the_quorum: bool
 ) -> None:
