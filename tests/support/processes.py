@@ -45,7 +45,7 @@ from support.leftovers import kill_what_outlives_us
 ONE_OF_SEVERAL = "TEST_PROCESS"
 """A variable of the environment: the number of a process that runs tests beside others."""
 END_S = 180
-"""How long a process may take to stop the fixtures of its session, and itself."""
+"""The limit for a process to stop the fixtures of its session, and itself."""
 INTERRUPTED_S = 20
 """The same where the whole run is interrupted."""
 PR_SET_PDEATHSIG = 1
@@ -59,7 +59,7 @@ class Group:
     indices: list[int] = field(default_factory=list)
     """Of the session's items."""
     needs: set[str] = field(default_factory=set)
-    """What takes long to start, and lasts as long as the process."""
+    """Fixtures that take long to start, and last as long as the process."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Process:
     pid: int
     connection: Connection
     has: set[str] = field(default_factory=set)
-    """What groups have needed that were given to it."""
+    """The needs of the groups that were given to it."""
     left: deque[int] = field(default_factory=deque)
     """The indices of the tests of its group that have not ended. The first one runs."""
     is_ending: bool = False
@@ -79,7 +79,7 @@ class Process:
 
     @property
     def node(self) -> SimpleNamespace:
-        """Where pytest finds the name of the process that a report comes from."""
+        """The name of the process, as pytest looks it up in a report."""
         name = f"p{self.number}"
         return SimpleNamespace(gateway=SimpleNamespace(id=name), _workerinfocache=f"[{name}]")
 
@@ -266,7 +266,7 @@ class _Parent:
         self._log_start(process)
 
     def _end(self, process: Process) -> None:
-        """Have a process end after the test that it runs."""
+        """Tell a process to end after the test that it runs."""
         if not process.is_ending:
             process.is_ending = True
             process.ends_by_s = None if process.left else time.monotonic() + END_S
