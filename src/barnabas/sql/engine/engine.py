@@ -429,6 +429,7 @@ class KsqlEngine:
             if command.control is Control.TERMINATE:
                 self.metastore.queries.pop(command.query_id, None)
             message = self._running.control(command)
+            self._views.forget_ended()
         else:
             dropped = None
             if isinstance(command, DropSourceCommand):

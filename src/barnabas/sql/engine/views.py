@@ -52,6 +52,12 @@ class Views:
         if view is not None:
             view.close()
 
+    def forget_ended(self) -> None:
+        """Keep no tables any longer whose queries are terminated: nobody can ask for their rows."""
+        for name, view in list(self._views.items()):
+            if not self._is_kept(view.source):
+                self.forget(name)
+
     def view(self, source: DataSource) -> TableView:
         """The rows of a table; raises AnalysisError if they are not kept."""
         if not self._is_kept(source):

@@ -14,6 +14,7 @@ from barnabas.sql.engine.ownership import ALL_SLOTS
 from barnabas.sql.engine.running import RunningQuery
 from barnabas.sql.server.entities import running_query
 from barnabas.sql.shell.entities import entity_lines
+from support.eventually import eventually
 from support.sql_server_world import SqlWorld
 
 STORY = (
@@ -81,6 +82,24 @@ async def test_what_runs_again_under_its_name_is_not_deleted() -> None:
     await world.ksql(insert)
     world.engine.own(ALL_SLOTS)
     assert world.engine.queries["MINE"].query.group in world.cluster._groups
+    await world.close()
+
+
+async def test_the_rows_of_a_table_are_kept_until_its_query_is_terminated() -> None:
+    world = SqlWorld()
+    before = len(world.cluster._followers)
+    await world.ksql(
+        "CREATE STREAM s (k STRING KEY, v INT) "
+        "WITH (kafka_topic='s', value_format='JSON', partitions=1);"
+        "CREATE TABLE one AS SELECT k, COUNT(*) n FROM s GROUP BY k;"
+        "CREATE TABLE two AS SELECT k, COUNT(*) n FROM s GROUP BY k;"
+    )
+    running = list(world.engine.queries)
+    assert len(world.engine._views.all()) == 2
+    for query_id, kept in zip(running, (["TWO"], []), strict=True):
+        await world.ksql(f"TERMINATE {query_id};")
+        assert list(world.engine._views.all()) == kept
+    await eventually(lambda: len(world.cluster._followers) == before, "the end of the followers")
     await world.close()
 
 
