@@ -9,6 +9,7 @@ dropped.
 from __future__ import annotations
 
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final, Protocol
@@ -20,6 +21,9 @@ CHUNK_BYTES: Final = 8_000
 """Longer messages are cut: Spark 4.0's state server takes what one read() gives for a message."""
 PARTITIONS_KEPT_MAX: Final = 64
 """So many partitions' state stays in a worker's memory."""
+UNUSED_SECONDS: Final = 300.0
+"""State that no micro-batch has used for so long leaves it: nobody tells workers that a query has
+ended."""
 
 _STAMP_KEY: Final = b"\x00stamp"
 _WHOLE: Final = b"\x00"
@@ -117,6 +121,7 @@ class PartitionState:
     """The stores of one partition: `open` them, work, `flush`."""
 
     def __init__(self) -> None:
+        self.used_at = 0.0
         self._stores: dict[str, tuple[PagedStore, ChunkedPages]] = {}
         self._stamp: bytes | None = None
         self._read_stamp: bytes | None = None
@@ -168,6 +173,10 @@ def partition_state(
     if state is None:
         state = _partitions[place] = make()
     _partitions.move_to_end(place)
-    while len(_partitions) > PARTITIONS_KEPT_MAX:
-        _partitions.popitem(last=False)
+    state.used_at = time.monotonic()
+    for oldest in list(_partitions):
+        is_unused = _partitions[oldest].used_at < state.used_at - UNUSED_SECONDS
+        if not is_unused and len(_partitions) <= PARTITIONS_KEPT_MAX:
+            break
+        del _partitions[oldest]
     return state
