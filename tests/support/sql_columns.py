@@ -248,7 +248,7 @@ def both_sides(draw: st.DrawFn) -> list[list[tuple[str, TopicRecord]]]:
 
 
 SIDES = (b"-left", b"-right")
-"""How the names of the stores end in which a stream-stream join keeps records."""
+"""Ends of the names of the stores in which a stream-stream join keeps records."""
 AFTER_ALL_TIMES = 1 << 62
 EMPTY_BYTES_MAX = 32
 """The root of an empty store, with the byte before it that says that it is whole."""

@@ -297,7 +297,8 @@ class LabelledStream extends RangeStream implements IntSupplier {
 """.replace("MEMORY", f"org.apache.spark.sql.execution.streaming{'.runtime' * HAS_MOVED_CLASSES}")
 
 FIRST_RECORDS_MAX: Final = 20_000
-"""Of the first micro-batch after a start, whatever the source's limit: its results come soon."""
+"""Limits the first micro-batch after a start, so that its results come soon. A lower limit of the
+source's counts instead."""
 _OLDER_SOURCES: Final = "spark.sql.streaming.disabledV2MicroBatchReaders"
 _WRAPPER: Final = JavaCode(_CLASS, _SOURCE + PARTITIONS_SOURCE)
 
