@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
+from barnabas.protocol.varint import write_unsigned_varint
+
 ID_MAGIC: Final = 0
 """The first byte of data that name their schema by its id."""
 GUID_MAGIC: Final = 1
@@ -77,17 +79,10 @@ def encode_indexes(indexes: Sequence[int]) -> bytes:
     """The path of a message before its data."""
     if list(indexes) == [0]:
         return b"\0"
-    return b"".join(_zigzag(number) for number in (len(indexes), *indexes))
-
-
-def _zigzag(number: int) -> bytes:
-    number <<= 1
-    result = bytearray()
-    while number > 127:
-        result.append(number & 127 | 128)
-        number >>= 7
-    result.append(number)
-    return bytes(result)
+    made = bytearray()
+    for number in (len(indexes), *indexes):
+        write_unsigned_varint(made, number << 1)  # zigzag
+    return bytes(made)
 
 
 def decode_indexes(data: bytes) -> tuple[list[int], int]:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from barnabas.protocol.varint import write_unsigned_varint
 from barnabas.sql.columns.cursors import Cursors
 from barnabas.sql.columns.vectors import Indexes, Mask, Vector, concatenated
 
@@ -55,12 +56,8 @@ class WireField:
 
     def tag(self, wire_type: int) -> bytes:
         """The bytes before a value."""
-        number = self.number << 3 | wire_type
         made = bytearray()
-        while number > 0x7F:
-            made.append(number & 0x7F | 0x80)
-            number >>= 7
-        made.append(number)
+        write_unsigned_varint(made, self.number << 3 | wire_type)
         return bytes(made)
 
 
