@@ -137,6 +137,8 @@ def _measure(
     cores = ", ".join(f"{name} {used[name] / arguments.seconds:.2f}" for name in pids)
     sys.stdout.write(f"cores used: {cores}\n")
     for one in shared:
+        for failure in one.failures:
+            sys.stdout.write(f"failed: {failure.message}\n")
         took = [batch.phases_ms for batch in one.batches() or ()]
         count = one.figures["batches"]
         sys.stdout.write(f"{count:.0f} micro-batches of all queries\n")

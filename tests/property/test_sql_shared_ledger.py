@@ -126,7 +126,7 @@ class LedgerAgainstSpark(RuleBasedStateMachine):
         before = self._state()[self.begun[query]][partition]
         if self.results.decided == number:
             return
-        self.ledger.take_back({query: {("t", partition): before}})
+        self.ledger.correct({query: {("t", partition): before}})
         self.spark.state[number][self.begun[query]][partition] = before
         self.to_write.pop((self.begun[query], partition), None)
 

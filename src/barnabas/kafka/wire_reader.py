@@ -1,8 +1,9 @@
 """Ranges of partitions over our own connections, as the batches that brokers send.
 
-A caller asks for a range of existing offsets. The reader has no group and no position, and does not
-decode records: it fetches whole batches until they cover the range, and follows the partition to
-new leaders. It skips offsets that retention has deleted, with a warning.
+A caller asks for a range of existing offsets (`read`), or for what many partitions have now behind
+given offsets (`poll`). The reader has no group and no position, and does not decode records: it
+fetches whole batches, and follows partitions to new leaders. It skips offsets that retention has
+deleted, with a warning.
 
 Fetches name topics, so they are of version 12 at most: later ones have topic ids.
 Source: Kafka's Fetcher and FetchCollector; KafkaDataConsumer of Spark's connector for Kafka.
@@ -13,11 +14,12 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from barnabas.base.backoff import ExponentialBackoff
+from barnabas.base.backoff import ExponentialBackoff, doubled
 from barnabas.base.disk import Buffer
 from barnabas.kafka.bearer_login import client_access
 from barnabas.kafka.wire import AccessError, Brokers, Leaders, TryAgainError, WireError
@@ -45,11 +47,18 @@ _RECORD_SIZE_BYTES: Final = 1024
 """What a record of a range may take: a short range does not need a long answer."""
 _ANSWER_SIZE_BYTES_MAX: Final = 2**31 - 1
 _WAIT_MS_MAX: Final = 500
+POLLED_SIZE_BYTES_MAX: Final = 2 * 1024 * 1024
+"""Of a partition in an answer to `poll`."""
+_SILENT_SECONDS: Final = 0.2
+_SILENT_SECONDS_MAX: Final = 10.0
+"""`poll` leaves a partition without a leader out for so long: longer each time."""
 _FETCH_VERSION_MAX: Final = 12
 _NO_SESSION_EPOCH: Final = -1
 _BACKOFF_FIRST_MS: Final = 20
 _BACKOFF_MAX_MS: Final = 1_000
 _log = logging.getLogger(__name__)
+Place = tuple[str, int]
+"""A topic and a partition."""
 
 
 class ReadError(Exception):
@@ -67,6 +76,14 @@ class Fetched:
     first: int
     batches: Buffer
     aborted: Sequence[AbortedTransaction] | None
+
+
+@dataclass(slots=True)
+class Polled:
+    """What a partition had behind an offset. `next`: the offset behind it."""
+
+    next: int
+    fetched: list[Fetched] = field(default_factory=list)
 
 
 class WireReader:
@@ -95,6 +112,12 @@ class WireReader:
         self._patience_seconds = patience_seconds
         self._size_max = fetch_size_bytes_max
         self._backoff = ExponentialBackoff(_BACKOFF_FIRST_MS, _BACKOFF_MAX_MS, random.Random())
+        self._silent: dict[tuple[str, int], tuple[float, int]] = {}
+        """Partitions that could not be polled: until when they are left out, and how often they
+        could not."""
+        self._is_moved = False
+        """True if the next poll has to ask who leads."""
+        self._polls = 0
 
     def close(self) -> None:
         """Close the connections; the next range opens what it needs."""
@@ -147,9 +170,162 @@ class WireReader:
                 continue
             time.sleep(pause)
 
-    def _fetch(
-        self, place: tuple[str, int], offset: int, until: int
-    ) -> tuple[PartitionData, float]:
+    def poll(
+        self, offsets: Mapping[Place, int], wait_ms: int
+    ) -> tuple[dict[Place, Polled], dict[Place, ReadError]]:
+        """Fetch what partitions have from these offsets on, and why some cannot be read at all.
+
+        If nothing is there, waits up to `wait_ms`, in steps where brokers share the partitions. A
+        record comes no later than one that was written after it was acknowledged, whatever
+        partitions they are in, unless an answer was full. Partitions without a leader, or whose
+        leader does not answer, are left out and asked again later.
+        """
+        found: dict[Place, Polled] = {}
+        errors: dict[Place, ReadError] = {}
+        nodes = self._by_leader(offsets, errors)
+        wait_ms = min(wait_ms // max(1, len(nodes)), _WAIT_MS_MAX)
+        for node, places in nodes.items():
+            asked = {place: offsets[place] for place in places}
+            self._poll_node(node, asked, wait_ms, found, errors)
+            if found:
+                wait_ms = 0
+        if found:
+            # The last node's records may depend on some that others have got since they answered.
+            for node, places in list(nodes.items())[:-1]:
+                behind = {
+                    place: found[place].next if place in found else offsets[place]
+                    for place in places
+                    if place not in self._silent and place not in errors
+                }
+                self._poll_node(node, behind, 0, found, errors)
+        return found, errors
+
+    def _by_leader(
+        self, places: Iterable[Place], errors: dict[Place, ReadError]
+    ) -> dict[int, list[Place]]:
+        """The partitions to be polled now, by the node that leads them."""
+        now_s = time.monotonic()
+        nodes: dict[int, list[Place]] = defaultdict(list)
+        asked = [place for place in places if self._silent.get(place, (now_s, 0))[0] <= now_s]
+        self._topics.update(topic for topic, _ in asked)
+        if self._is_moved:
+            self._is_moved = False
+            self._leaders.forget()
+        try:
+            refused = self._leaders.learn(self._topics)
+        except AccessError as error:
+            errors.update({(topic, number): ReadError(str(error)) for topic, number in asked})
+            return {}
+        except WireError as error:
+            self._brokers.close()
+            self._leave_out(asked, str(error))
+            return {}
+        # One that was deleted would be asked for with each poll.
+        self._topics.intersection_update(self._leaders.topics)
+        for topic, number in asked:
+            if topic in refused:
+                why = refused[topic]
+                text = f"cannot read topic {topic}: {why.name}: {why.message}"
+                errors[topic, number] = ReadError(text)
+                continue
+            try:
+                nodes[self._leaders.of((topic, number))].append((topic, number))
+            except TryAgainError:
+                self._leave_out([(topic, number)], "it has no leader")
+        return nodes
+
+    def _poll_node(
+        self,
+        node: int,
+        offsets: Mapping[Place, int],
+        wait_ms: int,
+        found: dict[Place, Polled],
+        errors: dict[Place, ReadError],
+    ) -> None:
+        """Add what a node has of the partitions that it leads."""
+        if not offsets:
+            return
+        self._polls += 1
+        places = list(offsets)
+        # An answer that is full has nothing of the last ones.
+        at = self._polls % len(places)
+        topics: dict[str, list[FetchPartition]] = defaultdict(list)
+        for topic, number in places[at:] + places[:at]:
+            topics[topic].append(
+                FetchPartition(
+                    partition=number,
+                    fetch_offset=offsets[topic, number],
+                    partition_max_bytes=POLLED_SIZE_BYTES_MAX,
+                )
+            )
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=self._size_max,
+            isolation_level=int(self._is_committed_only),
+            session_epoch=_NO_SESSION_EPOCH,
+            topics=[FetchTopic(topic=topic, partitions=of) for topic, of in topics.items()],
+        )
+        try:
+            answer = self._connection_to(node).call(FETCH, request, _FETCH_VERSION_MAX)
+            error = ErrorCode.of(answer.error_code)
+            if error != ErrorCode.NONE:
+                raise WireError(f"the broker refused a fetch: {error.name}")
+        except (WireError, AccessError) as error:
+            self._brokers.close()
+            self._leave_out(places, str(error))
+            return
+        if answer.throttle_time_ms > 0:
+            time.sleep(min(answer.throttle_time_ms / 1000, self._patience_seconds))
+        for topic_answer in answer.responses:
+            for one in topic_answer.partitions:
+                place = topic_answer.topic, one.partition_index
+                if place in offsets:
+                    try:
+                        self._take(place, offsets[place], one, found)
+                    except CorruptBatchError as corrupt:
+                        errors[place] = ReadError(_told(place, offsets[place], str(corrupt)))
+
+    def _take(
+        self, place: Place, offset: int, answer: PartitionData, found: dict[Place, Polled]
+    ) -> None:
+        """Add an answer for a partition. Raises CorruptBatchError."""
+        error = ErrorCode.of(answer.error_code)
+        if error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            try:
+                earliest = self._offset(place, EARLIEST)
+            except (WireError, TryAgainError, AccessError, ReadError) as problem:
+                self._leave_out([place], str(problem) or "it has no leader")
+                return
+            if earliest > offset:
+                _warn_of_loss(place, offset, earliest)
+                found.setdefault(place, Polled(earliest)).next = earliest
+            else:
+                self._leave_out([place], f"it has no offset {offset}")
+        elif error != ErrorCode.NONE:
+            self._leave_out([place], f"{error.name}: {error.message}")
+        else:
+            self._silent.pop(place, None)
+            if answer.records:
+                reached = _end_of(answer.records, offset)
+                if reached > offset:
+                    aborted = answer.aborted_transactions or ()
+                    seen = aborted if self._is_committed_only else None
+                    polled = found.setdefault(place, Polled(reached))
+                    polled.fetched.append(Fetched(offset, answer.records, seen))
+                    polled.next = reached
+
+    def _leave_out(self, places: Iterable[Place], why: str) -> None:
+        """Poll these again later."""
+        self._is_moved = True
+        for place in places:
+            _, failures = self._silent.get(place, (0.0, 0))
+            pause_s = doubled(_SILENT_SECONDS, _SILENT_SECONDS_MAX, failures)
+            self._silent[place] = time.monotonic() + pause_s, failures + 1
+            if failures:  # a leader that has just moved is nothing to tell
+                _log.warning("%s-%d is asked again in %.1f s: %s", *place, pause_s, why)
+
+    def _fetch(self, place: Place, offset: int, until: int) -> tuple[PartitionData, float]:
         """One answer, and how many seconds of it the broker has us wait.
 
         Raises WireError, TryAgainError, AccessError, ReadError.
@@ -182,7 +358,7 @@ class WireReader:
                     return one, throttled_s
         raise WireError("the broker did not answer for the partition")
 
-    def _connection(self, place: tuple[str, int]) -> Any:
+    def _connection(self, place: Place) -> Any:
         """The connection to a partition's leader. Raises as `_fetch` does."""
         self._topics.add(place[0])
         refused = self._leaders.learn(self._topics)
@@ -191,14 +367,17 @@ class WireReader:
         if place[0] in refused:
             error = refused[place[0]]
             raise ReadError(f"cannot read topic {place[0]}: {error.name}: {error.message}")
-        node = self._leaders.of(place)
+        return self._connection_to(self._leaders.of(place))
+
+    def _connection_to(self, node: int) -> Any:
+        """The connection to a node. Raises WireError, AccessError."""
         connection = self._leaders.connection(node)
         if connection.is_over:  # brokers close what is idle
             self._brokers.close()
             connection = self._leaders.connection(node)
         return connection
 
-    def _after_loss(self, place: tuple[str, int], offset: int, until: int) -> int:
+    def _after_loss(self, place: Place, offset: int, until: int) -> int:
         """Return where to continue if an offset does not exist. Raises as `_fetch` does.
 
         Source: InternalKafkaConsumer.getEarliestAvailableOffsetBetween.
@@ -213,7 +392,7 @@ class WireReader:
             return earliest
         return offset
 
-    def _given_up(self, place: tuple[str, int], offset: int, until: int, problem: str) -> int:
+    def _given_up(self, place: Place, offset: int, until: int, problem: str) -> int:
         """`until` if the partition ends before `offset` now. Raises ReadError."""
         text = _told(place, offset, f"timed out after {self._patience_seconds:g} s: {problem}")
         try:
@@ -225,7 +404,7 @@ class WireReader:
         _warn_of_loss(place, offset, until)
         return until
 
-    def _offset(self, place: tuple[str, int], kind: int) -> int:
+    def _offset(self, place: Place, kind: int) -> int:
         """The offset at an end of a partition. Raises as `_fetch` does."""
         topic, partition = place
         asked = ListOffsetsPartition(partition_index=partition, timestamp=kind)
@@ -251,11 +430,11 @@ def _end_of(batches: Buffer, offset: int) -> int:
     return offset
 
 
-def _told(place: tuple[str, int], offset: int, why: str) -> str:
+def _told(place: Place, offset: int, why: str) -> str:
     return f"cannot read {place[0]}-{place[1]} at offset {offset}: {why}"
 
 
-def _warn_of_loss(place: tuple[str, int], first: int, until: int) -> None:
+def _warn_of_loss(place: Place, first: int, until: int) -> None:
     _log.warning(
         "%s-%d no longer has offsets %d to %d: retention has deleted them, or the topic was "
         "deleted or cut off. They are skipped",

@@ -157,7 +157,7 @@ class SharedHosted:
                 "it, and create it again"
             )
         is_exactly_once = options.guarantee is Guarantee.EXACTLY_ONCE
-        first_offsets = self._stream.first_offsets(
+        first_offsets = self._stream.topics.first_offsets(
             placed.counts,
             from_start=options.auto_offset_reset == "earliest",
             is_exactly_once=is_exactly_once,
@@ -173,6 +173,6 @@ class SharedHosted:
             placed.state_topics,
             hosted.hosting.state_name,
             first_offsets,
-            self._stream.topic_ids(placed.counts),
+            self._stream.topics.ids(placed.counts),
             is_exactly_once,
         )

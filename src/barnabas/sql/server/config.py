@@ -244,6 +244,12 @@ class ServerConfig:
         return self._whole_number(TRIGGER) or DEFAULT_TRIGGER_MS
 
     @property
+    def commit_interval_ms(self) -> int:
+        """Raises ServerConfigError."""
+        key = config.STREAMS_PREFIX + "commit.interval.ms"
+        return self._whole_number(key) or int(str(config.DEFAULTS[key]))
+
+    @property
     def spark_tasks(self) -> int | None:
         """Raises ServerConfigError."""
         return self._whole_number(TASKS)

@@ -192,6 +192,7 @@ def _spark_runner(
         tasks_max=config.spark_tasks,
         marks_results=config.is_set(MARK_RESULTS),
         trigger_ms=config.spark_trigger_ms,
+        commit_interval_ms=config.commit_interval_ms,
         reads_in_workers=config.is_set(WORKERS_READ),
         is_shared=config.is_set(SHARED),
     )

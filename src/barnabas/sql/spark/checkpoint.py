@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -158,3 +159,21 @@ def why_not_replaced(old: str, old_shape: str, new: str, new_shape: str) -> str:
     except AnalysisError as error:
         return str(error)
     return ""
+
+
+def locked(directory: str) -> int:
+    """Keep other servers of the service from a checkpoint, until the file is closed.
+
+    Raises CheckpointError.
+    """
+    os.makedirs(directory, exist_ok=True)
+    file = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(file)
+        raise CheckpointError(
+            f"{directory} is in use by another server: queries that share micro-batches cannot "
+            "move between servers"
+        ) from error
+    return file

@@ -50,6 +50,8 @@ class SparkQueryOptions:
     emits_every_change: bool = False
     trigger_ms: int = 100
     """No micro-batch begins sooner after the last one began; Spark looks for records as often."""
+    commit_interval_ms: int = 2_000
+    """How long a micro-batch of queries that share a stream lasts, at least once."""
     records_per_batch_max: int = 200_000
     """Of each source: what a query that catches up takes at once."""
     extension_directory: str | None = None

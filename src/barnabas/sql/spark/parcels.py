@@ -17,6 +17,7 @@ In a shared stream also:
     Member   the query that the other parcels of the row's label are for
     Turn     how the label's results are written, if not at least once
     Left     the label's state is to be deleted
+    Closing  the end of a task's labels: how long it reads on for them
     Report   what became of a member's part of the micro-batch
 """
 
@@ -195,21 +196,38 @@ class Left:
 
 
 @dataclass(slots=True)
+class Closing:
+    """The end of what a task gets.
+
+    It reads on behind its ranges for `lasts_ms`, or until there is a file `ending`; 0: it reads the
+    ranges alone.
+    """
+
+    lasts_ms: int = 0
+    ending: str = ""
+
+
+@dataclass(slots=True)
 class Report:
-    """How a partition of a member fared; `failure`: why it has changed nothing, with traceback."""
+    """How a partition of a member fared; `failure`: why it has changed nothing, with traceback.
+
+    `reached`: where it reads on, by topic and partition, if it has read behind its ranges.
+    """
 
     label: int
     notes: Notes
     failure: str | None
     written: tuple[Written, ...] = ()
+    reached: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
 Incoming = Raw | Records | Columns
 """The input of operators."""
-Parcel = Incoming | Range | Results | Notes | Written | Member | Turn | Left | Report
+Parcel = Incoming | Range | Results | Notes | Written | Member | Turn | Left | Closing | Report
 
 _RAW, _RECORDS, _RESULTS, _NOTES, _WRITTEN, _COLUMNS, _RANGE, _MEMBER, _LEFT, _REPORT = range(10)
 _TURN: Final = 10
+_CLOSING: Final = 11
 
 
 def encode_parcel(parcel: Parcel) -> bytes:
@@ -241,7 +259,10 @@ def encode_parcel(parcel: Parcel) -> bytes:
         return pack((_LEFT,))
     if isinstance(of, Report):
         written = [encode_parcel(one) for one in of.written]
-        return pack((_REPORT, of.label, encode_parcel(of.notes), of.failure, written))
+        reached = [(*place, offset) for place, offset in of.reached.items()]
+        return pack((_REPORT, of.label, encode_parcel(of.notes), of.failure, written, reached))
+    if isinstance(of, Closing):
+        return pack((_CLOSING, of.lasts_ms, of.ending))
     counts = (of.read, of.count, of.notes, of.calls, of.seconds, of.written)
     return pack((_NOTES, *counts, of.by_columns, of.latest_ms))
 
@@ -270,11 +291,14 @@ def decode_parcel(data: bytes) -> Parcel:
     if kind == _LEFT:
         return Left()
     if kind == _REPORT:
-        label, counted, failure, transactions = rest
+        label, counted, failure, transactions, ends = rest
         notes = decode_parcel(counted)
         assert isinstance(notes, Notes)
         written = [one for data in transactions if isinstance(one := decode_parcel(data), Written)]
-        return Report(label, notes, failure, tuple(written))
+        reached = {(topic, partition): offset for topic, partition, offset in ends}
+        return Report(label, notes, failure, tuple(written), reached)
+    if kind == _CLOSING:
+        return Closing(*rest)
     if rest[-1] is not None:
         rest[-1] = [tuple(map(tuple, headers)) for headers in rest[-1]]
     if kind == _RESULTS:

@@ -7,7 +7,7 @@ state it has. So this module imports only what that needs; the runtime comes wit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # comes without types
 
 _KEY = StructType([StructField("key", BinaryType())])
+_CLIENT: Final = "_statefulProcessorApiClient"
+"""Of a handle: says which group's state is meant."""
 _VALUE = StructType([StructField("value", BinaryType())])
 
 
@@ -59,15 +61,25 @@ class OperatorProcessor(_Processor):
 
 
 class SharedProcessor(_Processor):
-    """The one operator of a shared stream: runs the query that a label is of.
+    """The one operator of a shared stream: keeps what its labels get, and runs them together.
 
-    `common`: what its queries have in common, secrets among it.
+    Labels come in their order, and last the one that closes the task. So the queries of a task
+    can take turns, each with the state of its own label. `common`: what its queries have in
+    common, secrets among it.
     """
+
+    _gathered: dict[int, list[bytes]]
+    _client: Any = None
 
     def __init__(self, common: Hosting, reading: RangeReading, results: SharedResults) -> None:
         self._common = common
         self._reading = reading
         self._results = results
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        super().init(handle)
+        self._gathered = {}
+        self._client = getattr(handle, _CLIENT)
 
     def handleInputRows(  # noqa: N802  Spark's name
         self,
@@ -75,7 +87,22 @@ class SharedProcessor(_Processor):
         rows: Iterator[pd.DataFrame],
         timerValues: Any,  # noqa: N803  Spark's name
     ) -> Iterator[pd.DataFrame]:
-        from barnabas.sql.spark.shared_worker import run_member
+        from barnabas.sql.spark.shared_worker import LabelStates, run_members
+        from barnabas.sql.spark.topology import is_closing
 
-        stream = self._common, self._reading, self._results
-        yield run_member(*stream, self._state, int(key[0]), rows)
+        label = int(key[0])
+        parcels = [bytes(data) for frame in rows for data in frame["parcel"].to_numpy()]
+        self._gathered[label] = parcels
+        if not is_closing(label):
+            return
+        gathered, self._gathered = self._gathered, {}
+        states = LabelStates(self._state, lambda of: self._client.set_implicit_key((of,)))
+        yield run_members(self._common, self._reading, self._results, states, gathered)
+
+
+def why_no_shared_processor() -> str:
+    """Return why this version of PySpark cannot run a `SharedProcessor`; empty if it can."""
+    nothing: Any = None
+    if hasattr(StatefulProcessorHandle(nothing), _CLIENT):
+        return ""
+    return "this version of PySpark has another handle of state"

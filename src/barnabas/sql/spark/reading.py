@@ -8,14 +8,15 @@ its topics' gets the ranges themselves (`range_parcels`), and no worker runs bef
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.base.errors import ConfigError
 from barnabas.kafka.bearer_login import client_access
-from barnabas.kafka.wire_reader import ReadError, WireReader
+from barnabas.kafka.wire_reader import Fetched, Place, ReadError, WireReader
 from barnabas.protocol.records.batch import CorruptBatchError
 from barnabas.spark.batch_columns import columns_of_batches
 from barnabas.spark.kafka_ranges import labelled_ranges_of, why_no_ranges
@@ -43,18 +44,57 @@ def read_range(
 
     Tasks of one worker process run one after the other and share its connections. Raises ReadError.
     """
+    for fetched in _reader_of(reading).read(topic, partition, first, until):
+        yield from _columns((topic, partition), fetched, until)
+
+
+@dataclass(slots=True)
+class PolledColumns:
+    """What a partition had behind an offset. `next`: the offset behind it."""
+
+    next: int
+    records: list[RawColumns]
+
+
+def poll_topics(
+    reading: RangeReading, offsets: Mapping[Place, int], wait_ms: int
+) -> tuple[dict[Place, PolledColumns], dict[Place, ReadError]]:
+    """What partitions have from these offsets on, and why some cannot be read.
+
+    Waits up to `wait_ms` if nothing is there. `WireReader.poll` says what a record may depend on.
+    """
+    polled, errors = _reader_of(reading).poll(offsets, wait_ms)
+    found: dict[Place, PolledColumns] = {}
+    for place, one in polled.items():
+        try:
+            columns = [
+                records for fetched in one.fetched for records in _columns(place, fetched, one.next)
+            ]
+        except ReadError as error:
+            errors[place] = error
+        else:
+            found[place] = PolledColumns(one.next, columns)
+    return found, errors
+
+
+def _reader_of(reading: RangeReading) -> WireReader:
     reader = _readers.get(reading)
     if reader is None:
         settings = {**dict(reading.clients), "bootstrap.servers": reading.bootstrap_servers}
         reader = WireReader(settings, is_committed_only=reading.is_committed_only)
         _readers[reading] = reader
+    return reader
+
+
+def _columns(place: Place, fetched: Fetched, until: int) -> Iterator[RawColumns]:
+    """The records of batches before `until`. Raises ReadError."""
+    topic, partition = place
     try:
-        for fetched in reader.read(topic, partition, first, until):
-            for one in columns_of_batches(fetched.batches, fetched.first, until, fetched.aborted):
-                if len(one):
-                    yield RawColumns(
-                        partition, one.offsets, one.timestamps, one.keys, one.values, one.headers
-                    )
+        for one in columns_of_batches(fetched.batches, fetched.first, until, fetched.aborted):
+            if len(one):
+                yield RawColumns(
+                    partition, one.offsets, one.timestamps, one.keys, one.values, one.headers
+                )
     except CorruptBatchError as error:
         raise ReadError(f"cannot read {topic}-{partition}: {error}") from error
 

@@ -9,6 +9,9 @@ on with the file of the number that Spark has committed last.
     ledger/7    after the last committed micro-batch
     ledger/8    after the one that runs
 
+A micro-batch that lasts has reached more than what was planned. Then its file is written once more,
+before Spark commits it.
+
 A change of members is written to all files, as any of them may be the one to go on with.
 
 With exactly once, the results of a micro-batch may be committed although Spark has not committed
@@ -224,9 +227,10 @@ class Ledger:
         share.topic_ids.update(topic_ids)
         return again
 
-    def take_back(self, back: Mapping[str, Read]) -> None:
-        """Have queries read from these offsets again: their part of the last micro-batch failed."""
-        for query_id, read in back.items():
+    def correct(self, moved: Mapping[str, Read]) -> None:
+        """Have queries read on from these offsets: the last micro-batch has reached others than
+        planned. Raises OSError."""
+        for query_id, read in moved.items():
             share = self.shares.get(query_id)
             if share is not None:
                 self._advance(share, read)

@@ -17,6 +17,7 @@ from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.options import SparkQueryOptions
 from barnabas.sql.spark.parcels import Notes, Range, Turn, encode_parcel
 from barnabas.sql.spark.placement import partition_counts
+from barnabas.sql.spark.processor import why_no_shared_processor
 from barnabas.sql.spark.reading import why_spark_reads
 from barnabas.sql.spark.shared_ledger import Offsets, Share
 from barnabas.sql.spark.topology import MEMBER_PARTITIONS_MAX, Place, member_labels
@@ -73,6 +74,9 @@ def why_alone(
         return "ksql.runtime.feature.shared.enabled is not set"
     if options.tasks_max not in (None, 1) or options.partitions is not None:
         return "the number of its tasks is set"
+    reason = why_no_shared_processor()
+    if reason:
+        return reason
     reason = why_spark_reads(options, spark)
     if reason:
         return f"Spark's source reads its topics: {reason}"
@@ -110,10 +114,13 @@ def why_records_move(hosted: HostedPlan) -> str:
     return ""
 
 
-def ranges_of(participant: Participant, share: Share, ends: Listed) -> Iterator[Range]:
+def ranges_of(
+    participant: Participant, share: Share, ends: Listed, *, is_lasting: bool = False
+) -> Iterator[Range]:
     """The offsets that a query has not read, no more than one micro-batch may have.
 
-    A partition of its state that has to read some once more gets these, and all of them.
+    A partition of its state that has to read some once more gets these, and all of them. If the
+    micro-batch lasts, partitions without new records have empty ranges, as some may come.
     """
     again = {number: share.repeats(number) for number in share.repeating}
     for (stage, place), topic in sorted(participant.places.items()):
@@ -126,8 +133,8 @@ def ranges_of(participant: Participant, share: Share, ends: Listed) -> Iterator[
                     of = repeats[topic, partition]
                     yield Range(stage, place, topic, partition, *of)
                 continue
-            end = ends.get((topic, partition), first)
-            if first < end:
+            end = ends.get((topic, partition), first - 1)
+            if first < end or (is_lasting and first == end):
                 behind[partition] = first, end
         for partition, (first, end) in behind.items():
             until = min(end, first + max(1, _RECORDS_MAX // len(behind)))

@@ -1,7 +1,8 @@
 """One stream of Spark's that runs the micro-batches of many queries.
 
 Spark's driver plans a micro-batch once for all of them. The server says which records are in it: a
-thread asks for the ends of all topics, and gives each query the offsets that it has not read.
+thread asks for the ends of all topics, and gives each query the offsets that it has not read. At
+least once, a micro-batch lasts: workers read on behind these, and report what they have reached.
 
     ends of topics ─▶ ledger ─▶ ranges of offsets, by label ─▶ operator ─▶ reports
                                                                (reads, runs, writes)
@@ -19,42 +20,42 @@ from the last micro-batch that was committed.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import queue
+import shutil
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec, TopicDescription
+from confluent_kafka import KafkaException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from barnabas.base.backoff import doubled
-from barnabas.kafka.admin import Admin, Listed
+from barnabas.kafka.admin import Listed
 from barnabas.spark.interruption import interruptible
-from barnabas.spark.pushed_rows import PushedRow, PushedRows, batch_number
+from barnabas.spark.pushed_rows import PushedRow, PushedRows, batch_number, committed_number
 from barnabas.spark.session import cores_of
 from barnabas.spark.small_batches import Collect, for_each_batch
 from barnabas.spark.supervision import QueryState, SupervisedStream
-from barnabas.sql.spark.checkpoint import CheckpointError
+from barnabas.sql.spark.checkpoint import locked
 from barnabas.sql.spark.hosting import Hosting, RangeReading
 from barnabas.sql.spark.options import SparkQueryOptions
-from barnabas.sql.spark.parcels import Left, Report, decode_parcel, encode_parcel
+from barnabas.sql.spark.parcels import Closing, Left, Report, decode_parcel, encode_parcel
 from barnabas.sql.spark.placement import AddedPartitionsError, MissingTopicError
 from barnabas.sql.spark.processor import SharedProcessor
 from barnabas.sql.spark.query import configure_session
 from barnabas.sql.spark.shared_commits import SharedCommits
 from barnabas.sql.spark.shared_ledger import Ledger, Offsets, known_queries
 from barnabas.sql.spark.shared_members import Participant, ranges_of, rows_of
-from barnabas.sql.spark.topology import member_labels, member_of
+from barnabas.sql.spark.shared_topics import SharedTopics, ids_of
+from barnabas.sql.spark.topology import closing_labels, member_labels, member_of, task_of
 from barnabas.sql.spark.worker import PARCEL_COLUMN, SCHEMA
 
 _log = logging.getLogger(__name__)
@@ -62,23 +63,17 @@ T = TypeVar("T")
 DIRECTORY: Final = "shared-stream"
 """Of the checkpoint, among those of queries."""
 _NAME: Final = "shared stream"
-_REFUSALS: Final = (
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError._UNKNOWN_TOPIC,
-)
-"""They are of one topic, and its queries fail of them."""
-_ENDS_SECONDS: Final = 3.0
-"""For the ends of all partitions."""
-_SILENT_SECONDS: Final = 1.0
-_SILENT_SECONDS_MAX: Final = 30.0
-"""A partition whose leader did not answer is asked again so much later: longer each time."""
+_ENDINGS: Final = "endings"
+"""Of the checkpoint: files that end micro-batches, by number."""
 _LEAVE_SECONDS: Final = 10.0
 """A query that is paused or terminated waits so long for the end of a micro-batch."""
 _LOOK_SECONDS: Final = 0.5
 """Between looks at a stream whose micro-batch runs."""
-_COUNTS_EVERY: Final = 50
-"""So many looks for records to one for partitions that topics have got."""
+_TOPICS_SECONDS: Final = 5.0
+"""Between looks at topics: are they there, and how many partitions have they?"""
+_COMMITTED_LOOK_SECONDS: Final = 0.02
+_COMMITTED_SECONDS: Final = 2.0
+"""At the end of the stream, for Spark's commit of a micro-batch that has just returned."""
 
 
 class SharedQueryError(Exception):
@@ -91,6 +86,8 @@ class _Batch:
     share_numbers: Mapping[int, Participant]
     began: Mapping[str, dict[tuple[int, str, int], int]]
     """By query and label's partition, topic and partition: where its reading began."""
+    ending: str = ""
+    """The file that ends it, if it lasts."""
     done: threading.Event = field(default_factory=threading.Event)
 
 
@@ -114,17 +111,13 @@ class SharedStream:
         self._batch: _Batch | None = None
         self._lock: int | None = None
         """The file that other servers find locked."""
-        self._looks = 0
-        self._silent: dict[tuple[str, int], tuple[float, int]] = {}
-        """Partitions whose leaders did not answer: until when they are not asked, and how often
-        they did not."""
+        self._next_look_s = 0.0
         self._known: frozenset[str] | None = None
         """The queries that have a share; None before the ledger is open."""
         self._reached: Mapping[str, Offsets] = {}
         self._is_waiting = False
         """True while the cluster does not answer."""
-        servers = {"bootstrap.servers": options.bootstrap_servers}
-        self._admin = Admin({**options.clients, **servers})
+        self.topics = SharedTopics(_NAME, options.bootstrap_servers, options.clients)
         self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
         self._is_started = False
         self._starting = threading.Lock()
@@ -174,36 +167,36 @@ class SharedStream:
         """Where a query reads on, by topic and partition; empty if it never took part."""
         return self._reached.get(query_id, {})
 
-    def first_offsets(
-        self, counts: Mapping[str, int], *, from_start: bool, is_exactly_once: bool
-    ) -> Offsets:
-        """The offsets at which a new query begins. Raises KafkaException."""
-        spec = OffsetSpec.earliest() if from_start else OffsetSpec.latest()
-        found: Offsets = {topic: {} for topic in counts}
-        isolation = _isolation(is_exactly_once)
-        listed = self._admin.offsets(_places(counts, spec), isolation=isolation)
-        for (topic, partition), offset in listed.items():
-            found[topic][partition] = offset
-        return found
-
-    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """The ids of topics that exist; brokers before 2.8 give none. Raises KafkaException."""
-        return _ids(self._admin.describe(topics))
-
     def close(self) -> None:
-        """End; a micro-batch that runs is planned again by the next start."""
+        """End; a micro-batch that does not end by itself is planned again by the next start."""
         self._closing.set()
         self._wake.set()
         try:
+            self._finish()
             self.life.stop()
             if self._is_started:
                 self._thread.join()
             self.life.stop()  # should a request have been starting it
         finally:
-            self._admin.close()
+            self.topics.close()
             if self._lock is not None:
                 os.close(self._lock)
                 self._lock = None
+
+    def _finish(self) -> None:
+        """Let a micro-batch that lasts end, so that the next start does not repeat it."""
+        batch, ledger = self._batch, self._ledger
+        if batch is not None and batch.ending:
+            self._end(batch)
+            batch.done.wait(_LEAVE_SECONDS)
+        ends_s = time.monotonic() + _COMMITTED_SECONDS
+        while (
+            ledger is not None
+            and self.life.state is QueryState.RUNNING
+            and committed_number(self.checkpoint) < ledger.number
+            and time.monotonic() < ends_s
+        ):
+            time.sleep(_COMMITTED_LOOK_SECONDS)
 
     def _ask(self, request: Callable[[], T], patience_s: float | None = None) -> T:
         """Run it between two micro-batches.
@@ -217,6 +210,9 @@ class SharedStream:
         answer: Future[T] = Future()
         self._requests.put((request, answer))
         self._wake.set()
+        batch = self._batch
+        if batch is not None:
+            self._end(batch)
         if self._closing.is_set():
             self._thread.join()
             self._answer()
@@ -275,6 +271,7 @@ class SharedStream:
             self.life.start()
 
     def _begin(self) -> StreamingQuery:
+        shutil.rmtree(os.path.join(self.checkpoint, _ENDINGS), ignore_errors=True)
         spark = self._session().newSession()
         cores = cores_of(str(spark.sparkContext.master))
         tasks = self._options.tasks_max or cores or spark.sparkContext.defaultParallelism
@@ -309,7 +306,7 @@ class SharedStream:
 
     def _open_ledger(self, tasks: int) -> Ledger:
         if self._lock is None:
-            self._lock = _locked(self.checkpoint)
+            self._lock = locked(self.checkpoint)
         return self._commits.open_ledger(tasks)
 
     def _write(self, collect: Collect, batch_id: int) -> None:
@@ -336,20 +333,21 @@ class SharedStream:
     def _take(self, batch: _Batch, batch_id: int, reports: Sequence[Report]) -> None:
         """Commit the results, and hand out the reports; what failed is read again."""
         assert self._ledger is not None
-        back: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
+        moved: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
         failures: dict[str, str] = {}
         for report in reports:
-            if report.failure is None:
-                continue
             number, label_partition = member_of(report.label)
             query_id = batch.share_numbers[number].query_id
+            if report.failure is None:
+                moved[query_id].update(report.reached)
+                continue
             failures.setdefault(query_id, report.failure)
             for (of, topic, partition), offset in batch.began[query_id].items():
                 if of == label_partition:
-                    back[query_id][topic, partition] = offset
-        if back:
+                    moved[query_id][topic, partition] = offset
+        if any(moved.values()):
             # Before the decision, which is about what the ledger says.
-            self._ledger.take_back(back)
+            self._ledger.correct(moved)
         self._commits.commit(batch.number, [one for of in reports for one in of.written])
         for report in reports:
             participant = batch.share_numbers[member_of(report.label)[0]]
@@ -428,11 +426,12 @@ class SharedStream:
             self._start()
         ledger = self._ledger
         assert ledger is not None
-        self._look_at_partitions()
+        self._look_at_topics()
         all_ends = {
             is_exactly_once: self._ends(is_exactly_once) for is_exactly_once in (False, True)
         }
         self._is_waiting = False
+        lasts_ms = 0 if self._has_to_end else self._options.commit_interval_ms
         rows: list[PushedRow] = []
         reached: dict[str, dict[tuple[str, int], int]] = {}
         began: dict[str, dict[tuple[int, str, int], int]] = {}
@@ -440,7 +439,7 @@ class SharedStream:
             share = ledger.shares[participant.query_id]
             ends = all_ends[participant.is_exactly_once]
             self._note_ends(participant, ends)
-            ranges = list(ranges_of(participant, share, ends))
+            ranges = list(ranges_of(participant, share, ends, is_lasting=bool(lasts_ms)))
             if not ranges:
                 continue
             rows += rows_of(participant, share, ranges, ledger.tasks, ledger.number + 1)
@@ -450,26 +449,72 @@ class SharedStream:
                 read[one.topic, one.partition] = one.until
                 at = one.partition % participant.partitions, one.topic, one.partition
                 starts[at] = one.first
+        is_idle = all(
+            reached[query_id][topic, partition] == first
+            for query_id, starts in began.items()
+            for (_, topic, partition), first in starts.items()
+        )
+        if is_idle and not ledger.left:
+            return
         for share in ledger.left:
             labels = member_labels(share.number, share.partitions, ledger.tasks)
             rows += [(label, encode_parcel(Left())) for label in labels]
-        if not rows:
-            return
         members = {
             ledger.shares[query_id].number: self._participants[query_id] for query_id in reached
         }
-        self._run_batch(_Batch(ledger.plan(reached), members, began), rows)
+        # What a micro-batch that lasts has reached is written down when it is over.
+        number = ledger.plan({} if lasts_ms else reached)
+        batch = _Batch(number, members, began, self._ending_of(number) if lasts_ms else "")
+        closing = encode_parcel(Closing(lasts_ms, batch.ending))
+        labels = closing_labels(ledger.tasks)
+        tasks = {task_of(label, ledger.tasks) for label in {label for label, _ in rows}}
+        rows += [(labels[task], closing) for task in sorted(tasks)]
+        self._run_batch(batch, rows)
+
+    @property
+    def _has_to_end(self) -> bool:
+        """True if a micro-batch must end with what there is at its beginning.
+
+        Exactly once, readers see results when it ends. What is read once more must not go on.
+        """
+        assert self._ledger is not None
+        shares = self._ledger.shares
+        return any(
+            one.is_exactly_once or bool(shares[one.query_id].repeating)
+            for one in self._participants.values()
+        )
+
+    def _ending_of(self, number: int) -> str:
+        """The file that ends a micro-batch which lasts."""
+        return os.path.join(self.checkpoint, _ENDINGS, str(number))
 
     def _run_batch(self, batch: _Batch, rows: Sequence[PushedRow]) -> None:
         assert self._source is not None
+        if batch.ending:
+            os.makedirs(os.path.dirname(batch.ending), exist_ok=True)
         self._batch = batch
         try:
+            if not self._requests.empty() or self._closing.is_set():
+                self._end(batch)
             self._source.offer(batch.number, rows)
             while not batch.done.wait(_LOOK_SECONDS):
                 if self.life.state is not QueryState.RUNNING:
                     return
         finally:
             self._batch = None
+            if batch.ending:
+                with suppress(OSError):  # it ends no other micro-batch
+                    os.unlink(batch.ending)
+
+    @staticmethod
+    def _end(batch: _Batch) -> None:
+        """Have a micro-batch that lasts end soon."""
+        if batch.ending and not batch.done.is_set():
+            try:
+                with open(batch.ending, "wb"):
+                    pass
+            except OSError as error:
+                _log.warning("%s: a micro-batch ends at its own time: %s", _NAME, error)
 
     def _fail_all(self, error: BaseException) -> None:
         for query_id in list(self._participants):
@@ -478,8 +523,7 @@ class SharedStream:
     # --- topics ------------------------------------------------------------------------------
 
     def _ends(self, is_exactly_once: bool) -> Listed:
-        """The ends of partitions whose leaders answer, for queries of one guarantee; the others are
-        asked again later.
+        """The ends of partitions whose leaders answer, for queries of one guarantee.
 
         Queries of a topic that is gone, or refused, fail. Raises KafkaException.
         """
@@ -488,37 +532,21 @@ class SharedStream:
             if participant.is_exactly_once is is_exactly_once:
                 for topic, count in participant.counts.items():
                     counts[topic] = max(count, counts.get(topic, 0))
-        now_s = time.monotonic()
-        asked = {
-            place: spec
-            for place, spec in _places(counts, OffsetSpec.latest()).items()
-            if self._silent.get((place.topic, place.partition), (now_s, 0))[0] <= now_s
-        }
-        if not asked:
-            return {}
-        found, errors = self._admin.known_offsets(asked, _ENDS_SECONDS, _isolation(is_exactly_once))
-        for place in found.keys() & self._silent.keys():
-            del self._silent[place]
-        for place, error in errors.items():
-            if error.code() not in _REFUSALS:
-                _, failures = self._silent.get(place, (0.0, 0))
-                pause_s = doubled(_SILENT_SECONDS, _SILENT_SECONDS_MAX, failures)
-                self._silent[place] = time.monotonic() + pause_s, failures + 1
-                _log.warning("%s: the end of %s-%d is not known: %s", _NAME, *place, error.str())
-                continue
+        found, refused = self.topics.ends(counts, is_exactly_once=is_exactly_once)
+        for topic, error in refused.items():
             for participant in list(self._participants.values()):
-                if place[0] in participant.counts:
-                    self._fail(participant.query_id, KafkaException(error))
+                if topic in participant.counts:
+                    self._fail(participant.query_id, error)
         return found
 
-    def _look_at_partitions(self) -> None:
+    def _look_at_topics(self) -> None:
         """Find topics that are gone, were created again or have got partitions."""
-        self._looks += 1
-        if self._looks % _COUNTS_EVERY:
+        if time.monotonic() < self._next_look_s:
             return
+        self._next_look_s = time.monotonic() + _TOPICS_SECONDS
         assert self._ledger is not None
         participants = list(self._participants.values())
-        described = self._described(
+        described = self.topics.described(
             {topic for of in participants for topic in (*of.counts, of.sink)}
         )
         for participant in participants:
@@ -545,15 +573,7 @@ class SharedStream:
                 continue
             participant.counts.update(counts)
             self._ledger.extend(query_id, participant.counts)
-            self._identify(query_id, _ids(answered))
-
-    def _described(self, topics: Iterable[str]) -> dict[str, TopicDescription | None]:
-        """Topics that exist; None for those that cannot be asked for."""
-        try:
-            return dict(self._admin.describe(topics))
-        except KafkaException as error:
-            _log.warning("%s: topics cannot be described: %s", _NAME, error)
-        return dict.fromkeys(topics)
+            self._identify(query_id, ids_of(answered))
 
     def _identify(self, query_id: str, topic_ids: Mapping[str, str]) -> None:
         """Have topics that were deleted and created again read from their beginning."""
@@ -566,35 +586,3 @@ class SharedStream:
         for place, end in ends.items():
             if place[0] in participant.counts:
                 participant.ends[place] = end
-
-
-def _isolation(is_exactly_once: bool) -> IsolationLevel:
-    """Exactly once, records of transactions that are open or aborted are not read."""
-    return IsolationLevel.READ_COMMITTED if is_exactly_once else IsolationLevel.READ_UNCOMMITTED
-
-
-def _places(counts: Mapping[str, int], spec: OffsetSpec) -> dict[TopicPartition, OffsetSpec]:
-    return {
-        TopicPartition(topic, partition): spec
-        for topic, count in counts.items()
-        for partition in range(count)
-    }
-
-
-def _ids(described: Mapping[str, TopicDescription]) -> dict[str, str]:
-    return {topic: str(of.topic_id) for topic, of in described.items() if of.topic_id}
-
-
-def _locked(directory: str) -> int:
-    """Keep other servers of the service from a checkpoint. Raises CheckpointError."""
-    os.makedirs(directory, exist_ok=True)
-    file = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(file)
-        raise CheckpointError(
-            f"{directory} is in use by another server: queries that share micro-batches cannot "
-            "move between servers"
-        ) from error
-    return file

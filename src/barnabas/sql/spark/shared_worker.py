@@ -1,4 +1,12 @@
-"""What a Spark worker runs of a shared stream: one label of one of its queries.
+"""What a Spark worker runs of a shared stream: all labels of a task, each of one of its queries.
+
+A micro-batch either has ranges of offsets and ends with them, or lasts: then the task polls the
+topics' partitions, and runs what came through the queries in rounds. A record waits for the next
+round then, and not for the next micro-batch.
+
+    poll ─▶ columns ─▶ stages of each label, results are written ─▶ poll … ─▶ state, reports
+
+Labels that are at the same offset get the same columns: these are fetched and decoded once.
 
 A query that fails must not stop the others. What it fails of is caught and reported, as long as
 it has put nothing into Spark's state: the micro-batch ends without it, and its records are read
@@ -8,23 +16,29 @@ a transaction of its own: it is aborted then, and otherwise left open for the dr
 
 from __future__ import annotations
 
+import os
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
 
+from barnabas.kafka.wire_reader import Place, ReadError
 from barnabas.spark.datasource.committer import task_prefix
 from barnabas.spark.datasource.options import SinkOptions, options_of
+from barnabas.spark.datasource.protocol import Prepared
 from barnabas.spark.datasource.task import TaskPlace
+from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.runtime.rows_encoding import pack, unpack
 from barnabas.sql.spark.hosted import HostedPlan, Placed, forgotten_on_failure
 from barnabas.sql.spark.hosting import Hosting, RangeReading, SharedResults
 from barnabas.sql.spark.parcels import (
+    Closing,
     Incoming,
     Left,
     Member,
@@ -39,13 +53,21 @@ from barnabas.sql.spark.parcels import (
     decode_parcel,
     encode_parcel,
 )
-from barnabas.sql.spark.reading import read_range
+from barnabas.sql.spark.reading import PolledColumns, poll_topics, read_range
 from barnabas.sql.spark.results import ExactlyOnce, ResultRecords, TaskResults, write_from_task
 from barnabas.sql.spark.state import MapStatePages, PartitionState, partition_state
 from barnabas.sql.spark.topology import member_of
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # comes without types
+
+ROUND_SECONDS: Final = 0.05
+"""Between the beginnings of rounds that have something to do: many records together take less time
+each."""
+FULL_RECORDS: Final = 10_000
+"""A round of so many is behind, and the next follows at once."""
+IDLE_WAIT_MS: Final = 100
+"""A poll waits so long for records: it does not learn of the micro-batch's end in between."""
 
 _OF_STAGES: Final = ("ksql.functions.", "ksql.timestamp.", "ksql.logging.processing.")
 """Settings that the stages of a plan read; others may be secrets."""
@@ -82,75 +104,268 @@ def _hosting_of(member: Member, common: Hosting) -> Hosting:
     )
 
 
-def run_member(
+class LabelStates:
+    """Spark's map of pages, for one label after the other. `turn_to` has it mean a label's."""
+
+    def __init__(self, state: Any, turn_to: Callable[[int], None]) -> None:
+        self._state = state
+        self._turn_to = turn_to
+        self._label: int | None = None
+
+    def of(self, label: int) -> Any:
+        """The map while it means a label's pages."""
+        if label != self._label:
+            self._label = None  # should it fail
+            self._turn_to(label)
+            self._label = label
+        return self._state
+
+
+class _LabelState:
+    """The pages of one label, as a map."""
+
+    def __init__(self, states: LabelStates, label: int) -> None:
+        self._states = states
+        self._label = label
+
+    def getValue(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:  # noqa: N802  Spark's name
+        found: tuple[Any, ...] | None = self._states.of(self._label).getValue(key)
+        return found
+
+    def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None:  # noqa: N802
+        self._states.of(self._label).updateValue(key, value)
+
+    def removeKey(self, key: tuple[Any, ...]) -> None:  # noqa: N802
+        self._states.of(self._label).removeKey(key)
+
+
+def run_members(
     common: Hosting,
     reading: RangeReading,
     results: SharedResults,
-    state: Any,
-    label: int,
-    rows: Iterator[pd.DataFrame],
+    states: LabelStates,
+    gathered: Mapping[int, Sequence[bytes]],
 ) -> pd.DataFrame:
-    """Run the parcels of one label; `state` is Spark's map of its pages."""
+    """Run the parcels of all labels of a task, the closing one among them."""
     import pandas as pd  # here, as the module is read where pandas is not
 
-    parcels = [decode_parcel(bytes(data)) for frame in rows for data in frame["parcel"].to_numpy()]
-    if any(isinstance(one, Left) for one in parcels):
-        state.clear()
-    member = next((one for one in parcels if isinstance(one, Member)), None)
-    if member is None:
-        return pd.DataFrame({"label": pd.Series([], dtype="int32"), "parcel": []})
-    turn = next((one for one in parcels if isinstance(one, Turn)), Turn(0, is_repeated=False))
-    hosting = _hosting_of(member, common)
-    reading = replace(reading, is_committed_only=hosting.sink_servers is None)
-    report = _run(hosting, reading, results, turn, MapStatePages(state), label, parcels)
+    closing = Closing()
+    members: list[_Member] = []
+    for label, data in sorted(gathered.items()):
+        parcels = [decode_parcel(one) for one in data]
+        if any(isinstance(one, Left) for one in parcels):
+            states.of(label).clear()
+        closing = next((one for one in parcels if isinstance(one, Closing)), closing)
+        of_query = next((one for one in parcels if isinstance(one, Member)), None)
+        if of_query is not None:
+            hosting = _hosting_of(of_query, common)
+            access = replace(reading, is_committed_only=hosting.sink_servers is None)
+            members.append(_Member(label, hosting, access, results, states, parcels))
+    if closing.lasts_ms:
+        _run_rounds(reading, members, closing)
+    else:
+        _run_ranges(members)
+    reports = [report for one in members if (report := one.report()) is not None]
     return pd.DataFrame(
-        {"label": pd.Series([label], dtype="int32"), "parcel": [encode_parcel(report)]}
+        {
+            "label": pd.Series([report.label for report in reports], dtype="int32"),
+            "parcel": [encode_parcel(report) for report in reports],
+        }
     )
 
 
-def _run(
-    hosting: Hosting,
-    reading: RangeReading,
-    results: SharedResults,
-    turn: Turn,
-    pages: MapStatePages,
-    label: int,
-    parcels: Sequence[Parcel],
-) -> Report:
-    began = time.perf_counter()
-    _, partition = member_of(label)
-    state: PartitionState | None = None
-    with ExitStack() as undo:
+class _Member:
+    """A partition of a query, in a micro-batch."""
+
+    def __init__(
+        self,
+        label: int,
+        hosting: Hosting,
+        reading: RangeReading,
+        results: SharedResults,
+        states: LabelStates,
+        parcels: Sequence[Parcel],
+    ) -> None:
+        self.label = label
+        self.reading = reading
+        self.ranges = [one for one in parcels if isinstance(one, Range)]
+        turns = (one for one in parcels if isinstance(one, Turn))
+        self._turn = next(turns, Turn(0, is_repeated=False))
+        self.offsets = {(one.topic, one.partition): one.first for one in self.ranges}
+        """Where it reads on."""
+        self._reached: dict[Place, int] = {}
+        self._hosting = hosting
+        self._results = results
+        _, self._partition = member_of(label)
+        self._pages = MapStatePages(_LabelState(states, label))
+        self._state: PartitionState | None = None
+        self._notes = Notes()
+        self._prepared: Sequence[Prepared] = ()
+        self._undo = ExitStack()
+        self._has_run = False
+        self.failure: str | None = None
+
+    def run(self, read: Callable[[Range], Iterable[RawColumns]]) -> None:
+        """Run all stages on what `read` gives for each range; puts nothing into Spark's state."""
+        began = time.perf_counter()
+        self._has_run = True
         try:
-            with forgotten_on_failure(hosting) as plan:
-                if plan.topology.operators:
-                    state = partition_state(f"{hosting.state_name}/0", partition, PartitionState)
-                    state.attach(pages)
-                transaction = _transaction(plan, reading, results, turn, label)
+            with ExitStack() as undo, forgotten_on_failure(self._hosting) as plan:
+                if self._state is None and plan.topology.operators:
+                    name = f"{self._hosting.state_name}/0"
+                    self._state = partition_state(name, self._partition, PartitionState)
+                    self._state.attach(self._pages)
+                transaction = _transaction(
+                    plan, self.reading, self._results, self._turn, self.label
+                )
                 undo.callback(transaction.abort)
-                written = 0
-                for parcel in _processed(plan, reading, state, partition, parcels):
-                    if turn.is_repeated:
+                for results in self._processed(plan, read):
+                    if self._turn.is_repeated:
                         continue
-                    if hosting.sink_servers is None:
-                        transaction.write(parcel)
+                    if self._hosting.sink_servers is None:
+                        transaction.write(results)
                     else:
                         to = ResultRecords.of_plan(plan)
-                        write_from_task(hosting.sink_servers, to, parcel, hosting.clients)
-                    written += len(parcel.keys)
-                prepared = transaction.prepare()
-                notes = plan.take_notes()
+                        servers, clients = self._hosting.sink_servers, self._hosting.clients
+                        write_from_task(servers, to, results, clients)
+                    self._notes.written += len(results.keys)
+                self._prepared = transaction.prepare()
+                self._notes.add(plan.take_notes())
+                self._undo = undo.pop_all()
         except (Exception, SystemExit):  # noqa: BLE001  it is reported, and the query stops of it
-            return Report(label, Notes(), traceback.format_exc())
-        if state is not None:
-            state.flush()
-        undo.pop_all()
-    notes.written = written
-    notes.calls = pages.calls
-    notes.seconds = time.perf_counter() - began
-    task = TaskContext.get()
-    was_retried = task is not None and task.attemptNumber() > 0
-    return Report(label, notes, None, tuple(Written(one, was_retried) for one in prepared))
+            self.failure = traceback.format_exc()
+        self._notes.seconds += time.perf_counter() - began
+
+    def take(self, came: Mapping[Place, PolledColumns]) -> None:
+        """Run what a round has for it."""
+        self.run(
+            lambda one: came[place].records if (place := (one.topic, one.partition)) in came else ()
+        )
+        if self.failure is None:
+            self._reached.update({place: one.next for place, one in came.items()})
+            self.offsets.update(self._reached)
+
+    def fail(self, error: Exception) -> None:
+        """Leave it out."""
+        self.failure = "".join(traceback.format_exception(error))
+
+    def report(self) -> Report | None:
+        """Write the state, and return what became of it; None if there was nothing to do."""
+        if self.failure is not None:
+            return Report(self.label, Notes(), self.failure)
+        if not self._has_run:
+            return None
+        with self._undo as undo:
+            if self._state is not None:
+                self._state.flush()
+            undo.pop_all()
+        self._notes.calls = self._pages.calls
+        task = TaskContext.get()
+        was_retried = task is not None and task.attemptNumber() > 0
+        written = tuple(Written(one, was_retried) for one in self._prepared)
+        return Report(self.label, self._notes, None, written, self._reached)
+
+    def _processed(
+        self, plan: HostedPlan, read: Callable[[Range], Iterable[RawColumns]]
+    ) -> Iterator[Results]:
+        placed: list[Placed] = []
+        for one in self.ranges:
+            for records in read(one):
+                placed += plan.from_source(Raw(one.stage, one.place, records))
+        made = [one for one in placed if one[1] is None]
+        incoming: list[Incoming] = []
+        for target, number, parcel in placed:
+            if number is not None:
+                assert (target, number) == (self._partition, 0), "records stay where they are"
+                assert isinstance(parcel, Incoming)
+                incoming.append(parcel)
+        if self._state is not None:
+            made += plan.run_operator(0, self._partition, incoming, self._state.open)
+        for _, _, result in made:
+            assert isinstance(result, Results), "nothing leaves but results"
+            yield result
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def _run_ranges(members: Sequence[_Member]) -> None:
+    """Run each label on its ranges; one that several labels have is fetched once."""
+    left = Counter(_named(member, one) for member in members for one in member.ranges)
+    kept: dict[tuple[Any, ...], list[RawColumns]] = {}
+
+    def read(member: _Member, one: Range) -> Iterable[RawColumns]:
+        name = _named(member, one)
+        left[name] -= 1
+        records = kept.pop(name, None)
+        if records is None:
+            found = read_range(member.reading, one.topic, one.partition, one.first, one.until)
+            if not left[name]:
+                return found
+            records = list(found)
+        if left[name]:
+            kept[name] = records
+        return records
+
+    for member in members:
+        member.run(partial(read, member))
+
+
+def _named(member: _Member, one: Range) -> tuple[Any, ...]:
+    return member.reading.is_committed_only, one.topic, one.partition, one.first, one.until
+
+
+def _run_rounds(reading: RangeReading, members: Sequence[_Member], closing: Closing) -> None:
+    """Run labels, at least once, on what comes until the micro-batch ends, or one fails."""
+    ends_s = time.monotonic() + closing.lasts_ms / 1000
+    wait_ms = 0
+    while True:
+        began_s = time.monotonic()
+        count = _run_round(reading, members, wait_ms)
+        now_s = time.monotonic()
+        if now_s >= ends_s or any(one.failure for one in members) or os.path.exists(closing.ending):
+            return
+        left_ms = int(1000 * (ends_s - now_s))
+        if count >= FULL_RECORDS:
+            wait_ms = 0
+        elif count:
+            wait_ms = 0
+            time.sleep(max(0.0, min(began_s + ROUND_SECONDS, ends_s) - now_s))
+        else:
+            wait_ms = max(1, min(left_ms, IDLE_WAIT_MS))
+
+
+def _run_round(reading: RangeReading, members: Sequence[_Member], wait_ms: int) -> int:
+    """Run what topics have; returns how many records."""
+    places: dict[Place, set[int]] = defaultdict(set)
+    for member in members:
+        for place, offset in member.offsets.items():
+            places[place].add(offset)
+    polls = max(map(len, places.values()), default=0)
+    at_offsets = {place: sorted(offsets) for place, offsets in places.items()}
+    found: dict[tuple[Place, int], PolledColumns] = {}
+    errors: dict[Place, ReadError] = {}
+    for number in range(polls):
+        # Labels of a partition that are at several offsets take several requests.
+        asked = {
+            place: offsets[number] for place, offsets in at_offsets.items() if number < len(offsets)
+        }
+        polled, refused = poll_topics(reading, asked, wait_ms if polls == 1 else 0)
+        found.update({(place, asked[place]): one for place, one in polled.items()})
+        errors.update(refused)
+    for member in members:
+        error = next((errors[place] for place in member.offsets if place in errors), None)
+        if error is not None:
+            member.fail(error)
+            continue
+        came = {
+            place: found[place, offset]
+            for place, offset in member.offsets.items()
+            if (place, offset) in found
+        }
+        if came:
+            member.take(came)
+    return sum(len(records) for one in found.values() for records in one.records)
 
 
 def _transaction(
@@ -170,31 +385,3 @@ def _transaction(
 @lru_cache(maxsize=1)
 def _sink_options(servers: str, clients: tuple[tuple[str, Any], ...]) -> SinkOptions:
     return options_of(servers, dict(clients))
-
-
-def _processed(
-    plan: HostedPlan,
-    reading: RangeReading,
-    state: PartitionState | None,
-    partition: int,
-    parcels: Sequence[Parcel],
-) -> Iterator[Results]:
-    """Run all stages, and return the results; puts nothing into Spark's state."""
-    placed: list[Placed] = []
-    for parcel in parcels:
-        if isinstance(parcel, Range):
-            of = parcel
-            for records in read_range(reading, of.topic, of.partition, of.first, of.until):
-                placed += plan.from_source(Raw(of.stage, of.place, records))
-    made = [one for one in placed if one[1] is None]
-    incoming: list[Incoming] = []
-    for target, number, one in placed:
-        if number is not None:
-            assert (target, number) == (partition, 0), "records stay where they are"
-            assert isinstance(one, Incoming)
-            incoming.append(one)
-    if state is not None:
-        made += plan.run_operator(0, partition, incoming, state.open)
-    for _, _, result in made:
-        assert isinstance(result, Results), "nothing leaves but results"
-        yield result

@@ -124,6 +124,17 @@ def member_labels(member: int, partitions: int, tasks: int) -> Sequence[int]:
     ]
 
 
+def closing_labels(tasks: int) -> Sequence[int]:
+    """A label for each task, behind those of all members."""
+    first = MEMBERS_MAX * _LABELS_OF_MEMBER
+    return [_label(first, task, tasks) for task in range(tasks)]
+
+
+def is_closing(label: int) -> bool:
+    """Return whether a label is one of `closing_labels`."""
+    return label >= MEMBERS_MAX * _LABELS_OF_MEMBER
+
+
 def member_of(label: int) -> tuple[int, int]:
     """Return the member and the partition that a label of `member_labels` is of."""
     member, rest = divmod(label, _LABELS_OF_MEMBER)

@@ -12,9 +12,10 @@ import pytest
 from confluent_kafka import IsolationLevel, KafkaError
 
 from barnabas.spark.supervision import QueryState
-from barnabas.sql.spark import shared_stream
+from barnabas.sql.spark import shared_stream, shared_topics
 from barnabas.sql.spark.options import SparkQueryOptions
 from barnabas.sql.spark.parcels import (
+    Closing,
     Notes,
     Range,
     Report,
@@ -26,7 +27,7 @@ from barnabas.sql.spark.parcels import (
 from barnabas.sql.spark.shared_ledger import Ledger
 from barnabas.sql.spark.shared_members import Participant
 from barnabas.sql.spark.shared_stream import SharedStream
-from barnabas.sql.spark.topology import member_of
+from barnabas.sql.spark.topology import is_closing, member_of
 from support.node_process import wait_until
 
 
@@ -78,7 +79,8 @@ class World:
         self.stream = SharedStream(options, lambda: cast("Any", None))
         self.life = Life(self)
         self.stream.life = cast("Any", self.life)
-        self.stream._admin = self.stream._commits = cast("Any", self)
+        self.stream.topics.close()
+        self.stream.topics.admin = self.stream._commits = cast("Any", self)
         self.committed = self.offered = self.decided = 0
         self.ends = {("t", 0): 0, ("t", 1): 0}
         self.errors: dict[tuple[str, int], KafkaError] = {}
@@ -86,6 +88,10 @@ class World:
         self.isolations: set[IsolationLevel] = set()
         self.aborted: list[int] = []
         self.is_hanging = threading.Event()
+        self.closings: list[Closing] = []
+        self.late: dict[tuple[str, int], int] = {}
+        """How many records come while the next micro-batch that lasts runs."""
+        self.failure: str | None = None
         self.ranges: list[tuple[int, int, int, int]] = []
         """Share, partition, first and until of all that was done."""
         self.turns: list[tuple[int, Turn]] = []
@@ -119,17 +125,27 @@ class World:
         assert batch.number == number
         if self.is_hanging.is_set():
             return
-        reports = []
+        reports: dict[int, Report] = {}
         for label, parcel in rows:
             one = decode_parcel(parcel) if parcel != b"\x91\x07" else None
+            if isinstance(one, Closing):
+                assert is_closing(label)
+                assert bool(one.lasts_ms) is bool(batch.ending)
+                self.closings.append(one)
             if isinstance(one, Turn):
                 self.turns.append((member_of(label)[1], one))
             if isinstance(one, Range):
                 share, partition = member_of(label)
                 self.ranges.append((share, partition, one.first, one.until))
-                reports.append(Report(label, Notes(read=one.until - one.first), None))
+                until = one.until
+                if batch.ending:  # some came while it ran
+                    until += self.late.pop((one.topic, one.partition), 0)
+                notes = Notes(read=until - one.first)
+                reports[label] = Report(label, notes, self.failure)
+                if batch.ending and self.failure is None:
+                    reports[label].reached[one.topic, one.partition] = until
         self.committed = number
-        self.stream._take(batch, number, reports)
+        self.stream._take(batch, number, list(reports.values()))
         self.stream._publish()
         batch.done.set()
 
@@ -161,6 +177,7 @@ class World:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(shared_stream, "_LEAVE_SECONDS", 0.05)
     made = World(tmp_path)
+    monkeypatch.setattr(shared_stream, "committed_number", lambda _checkpoint: made.committed)
     yield made
     made.stream.close()
 
@@ -174,6 +191,83 @@ def test_each_query_gets_what_it_has_not_read(world: World) -> None:
     wait_until(lambda: (world.queries["a"].read, world.queries["b"].read) == (9, 9), "the rest")
     assert (0, 0, 3, 4) in world.ranges
     assert world.stream.offsets_of("a") == world.stream.offsets_of("b") == {"t": {0: 4, 1: 5}}
+
+
+def test_a_micro_batch_lasts_and_its_end_is_where_workers_came_to(world: World) -> None:
+    world.ends = {("t", 0): 3, ("t", 1): 5}
+    world.late = {("t", 0): 4}
+    world.join("a")
+    wait_until(lambda: world.queries["a"].read == 12, "all records")
+    assert world.closings[0].lasts_ms == 2_000
+    assert world.stream.offsets_of("a") == {"t": {0: 7, 1: 5}}
+    # Of the partition without new records some may come, too.
+    world.ends = {("t", 0): 8, ("t", 1): 5}
+    world.late = {("t", 1): 2}
+    wait_until(lambda: world.queries["a"].read == 15, "the rest")
+    assert (0, 1, 5, 5) in world.ranges
+    reopened = Ledger.open(world.stream.checkpoint, world.committed, world.committed, 2)
+    assert reopened.shares["a"].offsets == {"t": {0: 8, 1: 7}}
+
+
+def test_with_an_exactly_once_query_a_micro_batch_ends_with_its_ranges(world: World) -> None:
+    world.ends = {("t", 0): 3, ("t", 1): 5}
+    world.join("a", is_exactly_once=True)
+    world.join("b")
+    wait_until(lambda: world.queries["a"].read == world.queries["b"].read == 8, "all records")
+    assert {closing.lasts_ms for closing in world.closings} == {0}
+    assert all(first < until for _, _, first, until in world.ranges)
+
+
+def test_what_fails_in_a_micro_batch_that_lasts_is_read_again(world: World) -> None:
+    world.ends = {("t", 0): 3, ("t", 1): 5}
+    world.failure = "Traceback"
+    world.join("a")
+    wait_until(lambda: len(world.queries["a"].failures) == 1, "the failure")
+    assert world.stream.offsets_of("a") == {"t": {0: 0, 1: 0}}
+    world.failure = None
+    world.join("a")
+    wait_until(lambda: world.queries["a"].read == 8, "its records, again")
+
+
+def test_a_request_ends_a_micro_batch_that_lasts(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_stream, "_LEAVE_SECONDS", 60.0)
+    world.join("a")
+    world.is_hanging.set()
+    world.ends = {("t", 0): 3, ("t", 1): 5}
+    wait_until(lambda: world.stream._batch is not None, "the micro-batch")
+    batch = world.stream._batch
+    assert batch is not None
+    leaving = threading.Thread(target=world.stream.leave, args=("a",))
+    leaving.start()
+    wait_until(Path(batch.ending).exists, "the file that ends it")
+    world.committed = batch.number
+    batch.done.set()
+    leaving.join()
+    wait_until(lambda: not Path(batch.ending).exists(), "the file's end")
+    assert world.life.stops == 0
+
+
+def test_the_end_waits_for_a_micro_batch_that_lasts(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_stream, "_LEAVE_SECONDS", 60.0)
+    monkeypatch.setattr(shared_stream, "_COMMITTED_SECONDS", 60.0)
+    world.join("a")
+    world.is_hanging.set()
+    world.ends = {("t", 0): 3, ("t", 1): 5}
+    wait_until(lambda: world.stream._batch is not None, "the micro-batch")
+    batch = world.stream._batch
+    assert batch is not None
+    closing = threading.Thread(target=world.stream.close)
+    closing.start()
+    wait_until(Path(batch.ending).exists, "the file that ends it")
+    batch.done.set()
+    assert world.life.stops == 0
+    world.committed = batch.number
+    closing.join()
+    assert world.life.stops > 0
 
 
 def test_a_query_leaves_a_micro_batch_that_hangs(
@@ -215,7 +309,7 @@ def test_what_could_not_be_written_down_is_read_later(
 def test_a_partition_without_a_leader_holds_up_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_stream, "_SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(shared_topics, "_SILENT_SECONDS", 0.05)
     world.errors["t", 0] = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
     world.ends = {("t", 0): 2, ("t", 1): 3}
     world.join("a")
@@ -267,7 +361,7 @@ def test_what_was_decided_is_read_once_more_before_all_else(world: World) -> Non
 def test_a_range_is_read_once_more_when_all_its_leaders_answer(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_stream, "_SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(shared_topics, "_SILENT_SECONDS", 0.05)
     world.is_hanging.set()
     world.ends = {("t", 0): 2, ("t", 1): 3}
     world.join("a", is_exactly_once=True)

@@ -1,0 +1,331 @@
+"""Many partitions polled at once, on several nodes."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from barnabas.kafka import wire_reader
+from barnabas.kafka.wire import AccessError, Brokers, WireError
+from barnabas.kafka.wire_reader import POLLED_SIZE_BYTES_MAX, Place, Polled, WireReader
+from barnabas.protocol.apis import FETCH, LIST_OFFSETS, METADATA
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchResponse,
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+    PartitionData,
+)
+from barnabas.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from barnabas.protocol.records.records import Record, encode_batch
+
+
+def batch(offset: int, count: int) -> bytes:
+    records = [Record(offset + n, 0, None, b"%d" % (offset + n)) for n in range(count)]
+    return bytes(encode_batch(records, base_offset=offset))
+
+
+class Cluster(Brokers):
+    """Two nodes; each partition has a leader, batches, and perhaps an error."""
+
+    def __init__(self, leaders: dict[Place, int]) -> None:
+        self.leaders = leaders
+        self.batches: dict[Place, list[bytes]] = {place: [] for place in leaders}
+        self.errors: dict[Place, ErrorCode] = {}
+        self.starts: dict[Place, int] = {}
+        self.refused: dict[str, ErrorCode] = {}
+        self.broken: dict[int, Exception] = {}
+        self.asked: list[tuple[int, Any]] = []
+        self.before: Callable[[int], None] = lambda node: None
+        """Called before a node answers a fetch."""
+        self.throttle_ms = 0
+        self.lookups = 0
+        """Requests for metadata."""
+
+    def any(self) -> Any:
+        return _Node(self, 0)
+
+    def at(self, host: str, port: int) -> Any:
+        return _Node(self, port)
+
+    def close(self) -> None:
+        pass
+
+    def put(self, place: Place, first: int, count: int) -> None:
+        self.batches[place].append(batch(first, count))
+
+
+class _Node:
+    is_over = False
+
+    def __init__(self, cluster: Cluster, number: int) -> None:
+        self.cluster, self.number = cluster, number
+
+    def call(self, api: Any, request: Any, _: int | None = None) -> Any:
+        cluster = self.cluster
+        if self.number in cluster.broken:
+            raise cluster.broken[self.number]
+        if api is METADATA:
+            cluster.lookups += 1
+            topics = []
+            for asked in request.topics:
+                partitions = [
+                    MetadataResponsePartition(partition_index=number, leader_id=leader)
+                    for (topic, number), leader in cluster.leaders.items()
+                    if topic == asked.name
+                ]
+                error = cluster.refused.get(asked.name, ErrorCode.NONE)
+                if error != ErrorCode.NONE:
+                    partitions = []
+                topics.append(
+                    MetadataResponseTopic(error_code=error, name=asked.name, partitions=partitions)
+                )
+            brokers = [MetadataResponseBroker(node_id=n, host="h", port=n) for n in (1, 2)]
+            return MetadataResponse(brokers=brokers, topics=topics)
+        if api is LIST_OFFSETS:
+            (topic,) = request.topics
+            (asked,) = topic.partitions
+            start = cluster.starts.get((topic.name, asked.partition_index), 0)
+            one: Any = ListOffsetsPartitionResponse(offset=start)
+            return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(partitions=[one])])
+        assert api is FETCH
+        cluster.asked.append((self.number, request))
+        cluster.before(self.number)
+        answers = [
+            FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[
+                    self._answer((topic.topic, asked.partition), asked.fetch_offset)
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+        return FetchResponse(responses=answers, throttle_time_ms=cluster.throttle_ms)
+
+    def _answer(self, place: Place, offset: int) -> PartitionData:
+        cluster = self.cluster
+        error = cluster.errors.get(place, ErrorCode.NONE)
+        if cluster.leaders[place] != self.number:
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if offset < cluster.starts.get(place, 0):
+            error = ErrorCode.OFFSET_OUT_OF_RANGE
+        records = b""
+        if error == ErrorCode.NONE:
+            records = b"".join(
+                one
+                for one in cluster.batches[place]
+                if int.from_bytes(one[:8], "big") + int.from_bytes(one[23:27], "big") >= offset
+            )
+        return PartitionData(
+            partition_index=place[1], error_code=error, records=records, aborted_transactions=None
+        )
+
+
+def reached(found: dict[Place, Polled]) -> dict[Place, int]:
+    return {place: one.next for place, one in found.items()}
+
+
+A, B, C = ("a", 0), ("a", 1), ("b", 0)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster({A: 1, B: 2, C: 1})
+
+
+@pytest.fixture
+def reader(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> WireReader:
+    monkeypatch.setattr(wire_reader, "_SILENT_SECONDS", 0.0)
+    return WireReader({}, brokers=cluster)
+
+
+def test_a_poll_gives_what_is_there(cluster: Cluster, reader: WireReader) -> None:
+    cluster.put(A, 0, 3)
+    cluster.put(A, 3, 2)
+    cluster.put(C, 0, 1)
+    found, errors = reader.poll({A: 1, B: 0, C: 0}, 100)
+    assert (reached(found), errors) == ({A: 5, C: 1}, {})
+    assert [one.first for one in found[A].fetched] == [1]
+    sizes = {
+        one.partition_max_bytes
+        for _, request in cluster.asked
+        for topic in request.topics
+        for one in topic.partitions
+    }
+    assert sizes == {POLLED_SIZE_BYTES_MAX}
+    found, errors = reader.poll(reached(found), 0)
+    assert (found, errors) == ({}, {})
+
+
+def test_nodes_share_the_time_of_waiting(cluster: Cluster, reader: WireReader) -> None:
+    reader.poll({A: 0, B: 0, C: 0}, 100)
+    assert [request.max_wait_ms for _, request in cluster.asked] == [50, 50]
+    cluster.asked.clear()
+    reader.poll({A: 0, C: 0}, 100)
+    assert [request.max_wait_ms for _, request in cluster.asked] == [100]
+    assert [request.min_bytes for _, request in cluster.asked] == [1]
+
+
+def test_a_record_comes_with_those_that_were_written_before_it(
+    cluster: Cluster, reader: WireReader
+) -> None:
+    """The table's row is acknowledged by node 1 before the stream's record reaches node 2."""
+
+    def written(node: int) -> None:
+        if node == 2:
+            cluster.put(A, 0, 2)
+            cluster.put(B, 0, 1)
+            cluster.before = lambda node: None
+
+    cluster.before = written
+    found, _ = reader.poll({A: 0, B: 0}, 0)
+    assert reached(found) == {A: 2, B: 1}
+    assert [node for node, _ in cluster.asked] == [1, 2, 1]
+
+
+def test_what_came_before_the_second_question_is_not_taken_twice(
+    cluster: Cluster, reader: WireReader
+) -> None:
+    cluster.put(A, 0, 2)
+    cluster.put(B, 0, 1)
+    cluster.before = lambda node: cluster.put(A, 2, 3) if node == 2 else None
+    found, _ = reader.poll({A: 0, B: 0}, 0)
+    assert reached(found) == {A: 5, B: 1}
+    assert [one.first for one in found[A].fetched] == [0, 2]
+
+
+def test_no_partition_is_always_the_last(cluster: Cluster, reader: WireReader) -> None:
+    first = set()
+    for _ in range(4):
+        reader.poll({A: 0, C: 0}, 0)
+        first.add(cluster.asked[-1][1].topics[0].topic)
+    assert first == {"a", "b"}
+
+
+def test_records_that_retention_deleted_are_skipped(
+    cluster: Cluster, reader: WireReader, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.starts[A] = 7
+    cluster.put(A, 7, 2)
+    with caplog.at_level(logging.WARNING):
+        found, errors = reader.poll({A: 3}, 0)
+    assert (reached(found), found[A].fetched, errors) == ({A: 7}, [], {})
+    assert "a-0 no longer has offsets 3 to 6" in caplog.text
+    found, _ = reader.poll({A: 7}, 0)
+    assert reached(found) == {A: 9}
+
+
+def test_an_offset_that_does_not_exist_yet_is_waited_for(
+    cluster: Cluster, reader: WireReader
+) -> None:
+    """The new leader has fewer records than the one before."""
+    cluster.errors[A] = ErrorCode.OFFSET_OUT_OF_RANGE
+    assert reader.poll({A: 3}, 0) == ({}, {})
+    del cluster.errors[A]
+    cluster.put(A, 3, 1)
+    found, _ = reader.poll({A: 3}, 0)
+    assert reached(found) == {A: 4}
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        lambda cluster: cluster.errors.update({A: ErrorCode.NOT_LEADER_OR_FOLLOWER}),
+        lambda cluster: cluster.errors.update({A: ErrorCode.UNKNOWN_SERVER_ERROR}),
+        lambda cluster: cluster.leaders.update({A: -1}),
+        lambda cluster: cluster.leaders.update({A: 9}),
+        lambda cluster: cluster.broken.update({1: WireError("it broke off")}),
+        lambda cluster: cluster.broken.update({1: AccessError("not trusted")}),
+    ],
+)
+def test_a_partition_in_trouble_holds_up_no_other(
+    cluster: Cluster, reader: WireReader, trouble: Callable[[Cluster], None]
+) -> None:
+    cluster.put(A, 0, 1)
+    cluster.put(B, 0, 1)
+    trouble(cluster)
+    found, errors = reader.poll({A: 0, B: 0}, 0)
+    assert (reached(found), errors) == ({B: 1}, {})
+    cluster.errors.clear()
+    cluster.broken.clear()
+    cluster.leaders[A] = 2
+    found, errors = reader.poll({A: 0, B: 1}, 0)
+    assert (reached(found), errors) == ({A: 1}, {})
+
+
+def test_a_partition_in_trouble_is_not_asked_each_time(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader = WireReader({}, brokers=cluster)
+    now_s = 100.0
+    monkeypatch.setattr("barnabas.kafka.wire_reader.time.monotonic", lambda: now_s)
+    cluster.errors[A] = ErrorCode.LEADER_NOT_AVAILABLE
+    asked_at = []
+    for step in range(200):
+        now_s = 100.0 + step / 10
+        before = len(cluster.asked)
+        reader.poll({A: 0}, 0)
+        if len(cluster.asked) > before:
+            asked_at.append(step)
+    gaps = [later - earlier for earlier, later in itertools.pairwise(asked_at)]
+    assert gaps == sorted(gaps)
+    assert gaps[0] == 2
+    assert gaps[-1] > 30
+    assert len(caplog.records) == len(asked_at) - 1, "the first time is nothing to tell"
+
+
+def test_leaders_are_asked_for_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if a topic is gone."""
+    monkeypatch.setattr(wire_reader, "_SILENT_SECONDS", 60.0)
+    reader = WireReader({}, brokers=cluster)
+    cluster.refused["b"] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    for _ in range(5):
+        reader.poll({A: 0, B: 0, C: 0}, 0)
+    assert cluster.lookups == 2
+
+
+def test_a_cluster_that_does_not_answer_gives_nothing(cluster: Cluster, reader: WireReader) -> None:
+    cluster.broken[0] = WireError("nobody is there")
+    assert reader.poll({A: 0, B: 0}, 0) == ({}, {})
+
+
+def test_a_login_that_fails_is_every_partition_s_error(
+    cluster: Cluster, reader: WireReader
+) -> None:
+    cluster.broken[0] = AccessError("the login failed")
+    found, errors = reader.poll({A: 0, B: 0}, 0)
+    assert found == {}
+    assert {place: str(error) for place, error in errors.items()} == dict.fromkeys(
+        (A, B), "the login failed"
+    )
+
+
+def test_a_topic_that_is_refused_is_an_error_of_its_partitions(
+    cluster: Cluster, reader: WireReader
+) -> None:
+    cluster.refused["b"] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    cluster.put(A, 0, 1)
+    found, errors = reader.poll({A: 0, C: 0}, 0)
+    assert reached(found) == {A: 1}
+    assert list(errors) == [C]
+    assert "cannot read topic b: TOPIC_AUTHORIZATION_FAILED" in str(errors[C])
+
+
+def test_a_damaged_batch_is_an_error_of_its_partition(cluster: Cluster, reader: WireReader) -> None:
+    cluster.put(A, 0, 1)
+    cluster.batches[C].append(b"\0" * 80)
+    found, errors = reader.poll({A: 0, C: 0}, 0)
+    assert reached(found) == {A: 1}
+    assert list(errors) == [C]

@@ -1,0 +1,333 @@
+"""The labels of a task, without Spark: ranges, and rounds of a micro-batch that lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from barnabas.kafka.wire_reader import Place, ReadError
+from barnabas.sql.columns.sources import RawColumns
+from barnabas.sql.plan.encoding import encode_plan
+from barnabas.sql.runtime.topics import TopicRecord
+from barnabas.sql.spark import shared_worker
+from barnabas.sql.spark import state as worker_state
+from barnabas.sql.spark.hosting import Hosting, RangeReading, SharedResults
+from barnabas.sql.spark.parcels import (
+    Closing,
+    Left,
+    Parcel,
+    Range,
+    Report,
+    Results,
+    decode_parcel,
+    encode_parcel,
+)
+from barnabas.sql.spark.reading import PolledColumns
+from barnabas.sql.spark.results import ResultRecords
+from barnabas.sql.spark.shared_worker import LabelStates, member_parcel, run_members
+from barnabas.sql.spark.topology import closing_labels, is_closing, member_labels, task_of
+from support.sql_queries import plans_of
+
+SOURCES = """
+CREATE STREAM s (k STRING KEY, v INT) WITH (kafka_topic='s', value_format='JSON');
+CREATE STREAM other (k STRING KEY, v INT) WITH (kafka_topic='other', value_format='JSON');
+"""
+COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s GROUP BY k;"
+FILTER = "CREATE STREAM q AS SELECT k, v FROM s WHERE v > 4;"
+OF_OTHER = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM other GROUP BY k;"
+TASKS = 2
+Map = dict[bytes, bytes]
+
+
+class World:
+    """Topics of one partition, Spark's state by label, and the sinks of the queries."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, list[TopicRecord]] = {"s": [], "other": []}
+        self.states: dict[int, Map] = {}
+        self.at: int | None = None
+        """The label that the state means."""
+        self.results: dict[str, list[TopicRecord]] = {}
+        self.errors: dict[Place, ReadError] = {}
+        self.fails: set[str] = set()
+        """Topics of sinks that cannot be written."""
+        self.polls: list[dict[Place, int]] = []
+        self.waits_ms: list[int] = []
+        self.coming: list[int] = []
+        """How many records of `s` are there at each poll; the last of them ends the micro-batch."""
+        self.ending: Path | None = None
+        self.fetched: list[Any] = []
+        self.given: list[RawColumns] = []
+
+    # --- Spark's state ------------------------------------------------------------------------
+
+    def turn_to(self, label: int) -> None:
+        self.at = label
+
+    @property
+    def pages(self) -> Map:
+        assert self.at is not None
+        return self.states.setdefault(self.at, {})
+
+    def getValue(self, key: tuple[bytes]) -> tuple[bytes] | None:  # noqa: N802  Spark's name
+        found = self.pages.get(key[0])
+        return None if found is None else (found,)
+
+    def updateValue(self, key: tuple[bytes], value: tuple[bytes]) -> None:  # noqa: N802
+        self.pages[key[0]] = value[0]
+
+    def removeKey(self, key: tuple[bytes]) -> None:  # noqa: N802
+        self.pages.pop(key[0], None)
+
+    def clear(self) -> None:
+        self.pages.clear()
+
+    # --- the cluster --------------------------------------------------------------------------
+
+    def poll(
+        self, _: RangeReading, offsets: Mapping[Place, int], wait_ms: int
+    ) -> tuple[dict[Place, PolledColumns], dict[Place, ReadError]]:
+        self.polls.append(dict(offsets))
+        self.waits_ms.append(wait_ms)
+        is_last = len(self.coming) == 1
+        end = self.coming[0] if is_last else self.coming.pop(0)
+        if is_last and self.ending is not None:
+            self.ending.touch()
+        found = {}
+        for (topic, partition), first in offsets.items():
+            ends = end if topic == "s" else len(self.topics[topic])
+            if first < ends and (topic, partition) not in self.errors:
+                found[topic, partition] = PolledColumns(ends, [self.columns(topic, first, ends)])
+        return found, {place: of for place, of in self.errors.items() if place in offsets}
+
+    def read(
+        self, _: RangeReading, topic: str, partition: int, first: int, until: int
+    ) -> Iterator[RawColumns]:
+        self.fetched.append((topic, partition, first, until))
+        if (topic, partition) in self.errors:
+            raise self.errors[topic, partition]
+        yield self.columns(topic, first, until)
+
+    def columns(self, topic: str, first: int, until: int) -> RawColumns:
+        records = self.topics[topic][first:until]
+        made = RawColumns.of_lists(
+            0,
+            range(first, until),
+            [record.timestamp_ms for record in records],
+            [record.key for record in records],
+            [record.value for record in records],
+        )
+        self.given.append(made)
+        return made
+
+    def write(self, _: str, to: ResultRecords, results: Results, __: Any) -> int:
+        if to.topic in self.fails:
+            raise OSError("no room")
+        for key, value, at_ms in zip(*results.lists(), strict=True):
+            self.results.setdefault(to.topic, []).append(TopicRecord(key, value, at_ms))
+        return len(results.keys)
+
+    def last(self, sink: str) -> dict[bytes | None, bytes | None]:
+        return {record.key: record.value for record in self.results.get(sink, ())}
+
+    # --- tasks --------------------------------------------------------------------------------
+
+    def run(
+        self,
+        queries: Mapping[int, tuple[str, int]],
+        until: int,
+        lasts_ms: int = 0,
+        left: tuple[int, ...] = (),
+    ) -> dict[int, Report]:
+        """Run a micro-batch of queries and where they begin, by member; the reports by member."""
+        gathered: dict[int, list[bytes]] = {}
+        labels = {member: member_labels(member, 1, TASKS)[0] for member in (*queries, *left)}
+        for member, (statement, first) in queries.items():
+            (plan,) = plans_of(
+                SOURCES + statement.replace(" q ", f" q{member} "), {"s": 1, "other": 1}
+            )
+            (topic,) = {"s", "other"} & set(statement.replace(";", "").split())
+            hosting = Hosting(
+                *(f"query {member}", encode_plan(plan), 1, TASKS),
+                emits_every_change=True,
+                state_name=f"state of {member}",
+                sink_servers="brokers",
+                columns_from=4,
+            )
+            parcel = encode_parcel(Range(0, 0, topic, 0, first, max(first, until)))
+            gathered[labels[member]] = [member_parcel(hosting), parcel]
+        for member in left:
+            gathered[labels[member]] = [encode_parcel(Left())]
+        self.ending = None if not lasts_ms else self.directory / "ending"
+        closing = Closing(lasts_ms, "" if self.ending is None else str(self.ending))
+        gathered[closing_labels(TASKS)[0]] = [encode_parcel(closing)]
+        common = Hosting("", "", 1, 1)
+        states = LabelStates(self, self.turn_to)
+        reading = RangeReading("brokers")
+        frame = run_members(common, reading, SharedResults("sink"), states, gathered)
+        reports: dict[int, Report] = {}
+        for label, data in zip(frame["label"], frame["parcel"], strict=True):
+            report: Parcel = decode_parcel(data)
+            assert isinstance(report, Report)
+            assert report.label == label
+            (member,) = (name for name, of in labels.items() if of == label)
+            reports[member] = report
+        return reports
+
+    directory: Path
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
+    made = World()
+    made.directory = tmp_path
+    random = Random(7)
+    for topic in made.topics.values():
+        topic.extend(
+            TopicRecord(b"k%d" % random.randrange(5), b'{"V": %d}' % random.randrange(10), number)
+            for number in range(60)
+        )
+    monkeypatch.setattr(shared_worker, "poll_topics", made.poll)
+    monkeypatch.setattr(shared_worker, "read_range", made.read)
+    monkeypatch.setattr(shared_worker, "write_from_task", made.write)
+    monkeypatch.setattr(shared_worker, "ROUND_SECONDS", 0.0)
+    worker_state._partitions.clear()
+    return made
+
+
+def counted(records: list[TopicRecord]) -> dict[bytes, int]:
+    found: dict[bytes, int] = {}
+    for record in records:
+        assert record.key is not None
+        found[record.key] = found.get(record.key, 0) + 1
+    return found
+
+
+def counts(results: Mapping[bytes | None, bytes | None]) -> dict[bytes | None, int]:
+    return {
+        key: int((value or b"").split(b'"N":')[1].split(b",")[0].rstrip(b"}"))
+        for key, value in results.items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rounds_give_what_one_range_gives(world: World, seed: int) -> None:
+    """However the records come: no round counts one twice, or leaves one out."""
+    random = Random(seed)
+    ends = sorted(random.randrange(61) for _ in range(5))
+    world.coming = [*ends, 60]
+    reports = world.run({0: (COUNT, 0), 1: (FILTER, 0)}, 0, lasts_ms=60_000)
+    in_rounds = {name: list(of) for name, of in world.results.items()}
+    assert {member: report.reached for member, report in reports.items()} == {
+        0: {("s", 0): 60},
+        1: {("s", 0): 60},
+    }
+    assert [report.notes.read for report in reports.values()] == [60, 60]
+    assert reports[0].notes.written == len(in_rounds["Q0"]) == 60
+    assert counts(world.last("Q0")) == counted(world.topics["s"])
+    world.results.clear()
+    world.states.clear()
+    worker_state._partitions.clear()
+    again = world.run({0: (COUNT, 0), 1: (FILTER, 0)}, 60)
+    assert world.results == in_rounds
+    assert [report.reached for report in again.values()] == [{}, {}]
+
+
+def test_state_is_by_label_and_outlives_the_task(world: World) -> None:
+    world.coming = [20, 30]
+    queries = {0: (COUNT, 0), 1: (OF_OTHER, 0)}
+    world.run(queries, 0, lasts_ms=60_000)
+    assert len(world.states) == 2
+    assert set(map(len, world.states.values())) != {0}
+    worker_state._partitions.clear()  # another worker has them
+    world.directory.joinpath("ending").unlink()
+    world.coming = [60]
+    world.run({0: (COUNT, 30), 1: (OF_OTHER, 60)}, 0, lasts_ms=60_000)
+    assert counts(world.last("Q0")) == counted(world.topics["s"])
+    assert counts(world.last("Q1")) == counted(world.topics["other"])
+
+
+def test_labels_at_one_offset_get_the_same_columns(world: World) -> None:
+    world.coming = [10, 10, 30]
+    world.run({0: (COUNT, 0), 1: (FILTER, 0), 2: (FILTER, 0)}, 0, lasts_ms=60_000)
+    assert len(world.given) == 2
+    world.given.clear()
+    world.run({0: (COUNT, 30), 1: (FILTER, 30), 2: (FILTER, 0)}, 40)
+    assert world.fetched == [("s", 0, 30, 40), ("s", 0, 0, 40)]
+
+
+def test_labels_at_several_offsets_come_together(world: World) -> None:
+    world.coming = [40]
+    reports = world.run({0: (FILTER, 0), 1: (FILTER, 25)}, 0, lasts_ms=60_000)
+    assert [report.notes.read for report in reports.values()] == [40, 15]
+    assert world.polls == [{("s", 0): 0}, {("s", 0): 25}]
+    assert world.waits_ms == [0, 0]
+
+
+def test_an_idle_task_waits_in_its_polls_and_reports_nothing(world: World) -> None:
+    world.coming = [0, 0, 0]
+    assert world.run({0: (COUNT, 0)}, 0, lasts_ms=60_000) == {}
+    first, *others = world.waits_ms
+    assert first == 0
+    assert others
+    assert set(others) == {shared_worker.IDLE_WAIT_MS}
+    assert world.states == {}
+
+
+def test_a_micro_batch_ends_with_its_time(world: World) -> None:
+    world.coming = [10]
+    reports = world.run({0: (COUNT, 0)}, 0, lasts_ms=1)
+    assert reports[0].reached == {("s", 0): 10}
+
+
+@pytest.mark.parametrize("lasts_ms", [0, 60_000])
+def test_what_fails_leaves_the_others_and_its_state(world: World, lasts_ms: int) -> None:
+    world.fails = {"Q1"}
+    world.coming = [20, 60]
+    reports = world.run({0: (COUNT, 0), 1: (COUNT, 0), 2: (COUNT, 0)}, 20, lasts_ms)
+    failure = reports[1].failure
+    assert failure is not None
+    assert "no room" in failure
+    assert reports[1].reached == {}
+    assert [reports[member].failure for member in (0, 2)] == [None, None]
+    assert [reports[member].notes.read for member in (0, 2)] == [20, 20]
+    assert len(world.polls) == bool(lasts_ms), "its server learns of it at once"
+    failed = world.states.get(member_labels(1, 1, TASKS)[0], {})
+    assert failed == {}
+    world.fails = set()
+    again = world.run({0: (COUNT, 20), 1: (COUNT, 0), 2: (COUNT, 20)}, 60)
+    assert {member: report.failure for member, report in again.items()} == dict.fromkeys(range(3))
+    for sink in ("Q0", "Q1", "Q2"):
+        assert counts(world.last(sink)) == counted(world.topics["s"])
+
+
+@pytest.mark.parametrize("lasts_ms", [0, 60_000])
+def test_a_topic_that_cannot_be_read_fails_its_queries(world: World, lasts_ms: int) -> None:
+    world.errors = {("other", 0): ReadError("cannot read topic other")}
+    world.coming = [20]
+    reports = world.run({0: (COUNT, 0), 1: (OF_OTHER, 0)}, 20, lasts_ms)
+    assert reports[0].failure is None
+    assert "cannot read topic other" in (reports[1].failure or "")
+    assert counts(world.last("Q0")) == counted(world.topics["s"][:20])
+
+
+def test_the_state_of_a_query_that_left_is_deleted(world: World) -> None:
+    world.run({0: (COUNT, 0), 1: (COUNT, 0)}, 20)
+    labels = [member_labels(member, 1, TASKS)[0] for member in (0, 1)]
+    assert all(world.states[label] for label in labels)
+    world.run({1: (COUNT, 20)}, 30, left=(0,))
+    assert not world.states[labels[0]]
+    assert world.states[labels[1]]
+
+
+def test_each_task_has_a_label_behind_all_others() -> None:
+    for tasks in (1, 2, 7, 200):
+        labels = closing_labels(tasks)
+        assert [task_of(label, tasks) for label in labels] == list(range(tasks))
+        assert all(map(is_closing, labels))
+        assert max(labels) < 2**31
+    assert not is_closing(member_labels(999, 2_000, 16)[-1])
