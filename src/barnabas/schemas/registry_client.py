@@ -12,7 +12,7 @@ import http.client
 import json
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
@@ -128,6 +128,11 @@ class RegistryClient:
     def url(self) -> str:
         """The first of the registry's URLs, without a user."""
         return self._bases[0][0]
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal for clients that ask the same registry with the same login."""
+        return tuple(self._bases), self._user_info, self._authorization
 
     def register(self, subject: str, schema_type: str, text: str) -> int:
         """The id of the schema under the subject, registered if it is not. Raises RegistryError."""

@@ -71,6 +71,15 @@ class UnreadableError(Exception):
         self.target, self.topic, self.data = target, topic, data
         self.__cause__ = cause.__cause__
 
+    def forget_frames(self) -> None:
+        """Let go of the functions that its causes passed through, and of all they refer to."""
+        left: list[BaseException | None] = [self.__cause__]
+        while left:
+            error = left.pop()
+            if error is not None and error.__traceback__ is not None:
+                error.__traceback__ = None
+                left += (error.__cause__, error.__context__)
+
 
 class UnwritableError(Exception):
     """Wraps why a row cannot be written: `target` is key or value, `sink` the source it is for."""

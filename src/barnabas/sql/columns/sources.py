@@ -1,14 +1,15 @@
 """The source step for whole batches: reads the records of a topic as frames.
 
-What the readers of vectors are not certain of is read by the row reader, and put in its place: it
-makes the notes for the processing log, and leaves out what it cannot read.
+What the readers of vectors are not certain of is read by the row reader, and put in its place; it
+leaves out what it cannot read. Queries that get the same records share what one of them has
+decoded (`readings.py`). Each makes its own notes for the processing log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,19 +17,28 @@ import pyarrow as pa
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.columns import reading
 from barnabas.sql.columns.frames import Frame
-from barnabas.sql.columns.vectors import Indexes, Mask, Reader, Vector, replaced, vector_of
+from barnabas.sql.columns.readings import Readings, name_of, unchangeable
+from barnabas.sql.columns.vectors import Indexes, Mask, Read, Reader, Vector, replaced, vector_of
+from barnabas.sql.formats.format import RecordPart
+from barnabas.sql.processing_log import UnreadableError
 from barnabas.sql.runtime.forms import SourceForm
-from barnabas.sql.runtime.records import Record
+from barnabas.sql.runtime.records import Record, Row
 from barnabas.sql.runtime.streams import TIMESTAMP_MAX_MS
 from barnabas.sql.runtime.topics import TopicReader, TopicRecord, key_part, value_part
 from barnabas.sql.schema import PSEUDO_COLUMNS, ROWOFFSET, ROWPARTITION, ROWTIME, Column
 
 Header = tuple[str, bytes | None]
+_UNREADABLE_MAX: Final = 10_000
+"""Each query decodes a batch for itself that has more records that cannot be read."""
 
 
 @dataclass(slots=True)
 class RawColumns:
-    """Records of one partition of a topic, as Arrow arrays. `headers` is None if none has any."""
+    """Records of one partition of a topic, as Arrow arrays. `headers` is None if none has any.
+
+    `readings`: what sources have decoded. All that read these records share it, if they get this
+    object, or another one with the same records and the same readings.
+    """
 
     partition: int
     offsets: Any
@@ -36,6 +46,7 @@ class RawColumns:
     keys: Any
     values: Any
     headers: Sequence[Sequence[Header]] | None
+    readings: Readings[RawColumns] = field(default_factory=Readings, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -57,9 +68,15 @@ class RawColumns:
 
     @classmethod
     def joined(cls, parts: Sequence[RawColumns]) -> RawColumns:
-        """Records of one partition behind each other."""
-        if len(parts) == 1:
-            return parts[0]
+        """Records of one partition behind each other: the same object for the same parts."""
+        first, *others = parts
+        if not others:
+            return first
+        behind = [part.readings for part in others]
+        return first.readings.joined(behind, lambda: cls._joined(parts))
+
+    @classmethod
+    def _joined(cls, parts: Sequence[RawColumns]) -> RawColumns:
         return cls(
             parts[0].partition,
             pa.concat_arrays([part.offsets for part in parts]),
@@ -111,55 +128,85 @@ def headers_behind(parts: Sequence[_WithHeaders]) -> list[Sequence[Header]] | No
     return [given for part in parts for given in (part.headers or ((),) * len(part))]
 
 
+class PartReader(NamedTuple):
+    """What reads keys or values; `name`: of what it gives, among the readings of records."""
+
+    name: Hashable
+    read: Reader
+
+    @classmethod
+    def of(cls, format_name: str, part: RecordPart) -> PartReader:
+        """The reader of a format."""
+        return cls(name_of(format_name, part), reading.reader(format_name, part))
+
+
+class _Decoded(NamedTuple):
+    """Records of a topic, as all sources share them. `frame`: of those that can be read, with no
+    other columns than the value's. `rowless`: which of them have no value."""
+
+    frame: Frame
+    rowless: Mask
+    unreadable: list[UnreadableError]
+
+
 class ColumnSource:
-    """A source step for batches. `read_row` reads a record as the row engine does."""
+    """A source step for batches. `reader` reads records as the row engine does."""
 
     def __init__(
         self,
         form: SourceForm,
-        read_key: Reader,
-        read_value: Reader,
+        read_key: PartReader,
+        read_value: PartReader,
         reader: Callable[[], TopicReader],
     ) -> None:
-        self._form = form
         schema = form.step.schema
         self._key, self._value = schema.key, schema.value
         self._read_key, self._read_value = read_key, read_value
+        self._name = read_key.name, read_value.name
         self._reader = reader
         self._extras = form.layout.columns[len(self._value) :]
 
     def read(self, raw: RawColumns) -> tuple[Frame, Mask]:
         """All records that can be read, and which of them have no value. Of those in doubt the
         columns say nothing: `record` reads them."""
+        frame, rowless, unreadable = raw.readings.of(self._name, lambda: self._decoded(raw))
+        if len(unreadable) > _UNREADABLE_MAX:
+            raw.readings.forget(self._name)
+        for one in unreadable:
+            self._reader().note(one)
+        extras = (self._extra(frame, raw, column) for column in self._extras)
+        columns, keys = [*frame.columns, *extras], list(frame.keys)
+        # Steps put more records in doubt.
+        doubt = frame.doubt.copy()
+        own = Frame(frame.places, columns, keys, frame.has_key, frame.timestamps, doubt)
+        return own, rowless
+
+    def _decoded(self, raw: RawColumns) -> _Decoded:
         size = len(raw)
-        key = self._read_key(raw.keys)
-        value = self._read_value(raw.values)
-        keys, columns = key.columns, value.columns
-        has_key, is_row = key.is_row, value.is_row
+        key = raw.readings.of(self._read_key.name, lambda: self._read_key.read(raw.keys))
+        value = raw.readings.of(self._read_value.name, lambda: self._read_value.read(raw.values))
         timestamps = raw.timestamps.to_numpy(zero_copy_only=False)
-        doubt = np.zeros(size, np.bool_)
-        gone = np.zeros(size, np.bool_)
+        rows = _Rows(key, value, size)
         uncertain = np.flatnonzero(key.doubt | value.doubt)
         if len(uncertain):
-            keys, columns = self._read_rows(
-                raw, uncertain, keys, columns, has_key, is_row, doubt, gone
-            )
+            self._read_rows(raw, uncertain, rows)
+        doubt = rows.doubt | (timestamps < 0) | (timestamps > TIMESTAMP_MAX_MS)
         if self._key:
-            for vector in keys:
+            for vector in rows.keys:
                 if vector.valid is not None:
-                    doubt |= has_key & ~vector.valid
-        doubt |= (timestamps < 0) | (timestamps > TIMESTAMP_MAX_MS)
+                    doubt |= rows.has_key & ~vector.valid
         frame = Frame(
             np.arange(size, dtype=np.int64),
-            columns,
-            keys,
-            None if has_key.all() else has_key,
+            rows.columns,
+            rows.keys,
+            None if rows.has_key.all() else rows.has_key,
             timestamps,
             doubt,
         )
-        frame.columns = [*columns, *(self._extra(frame, raw, column) for column in self._extras)]
-        frame.keep(~gone)
-        return frame, ~is_row[~gone]
+        frame.keep(~rows.gone)
+        rowless = ~rows.is_row[~rows.gone]
+        rowless.flags.writeable = False
+        return _Decoded(unchangeable(frame), rowless, rows.unreadable)
 
     def record(self, raw: RawColumns, place: int) -> Record:
         """A record that `read` could read, as the row engine has it."""
@@ -171,52 +218,54 @@ class ColumnSource:
         """The same of several."""
         return [self.record(raw, place) for place in places.tolist()]
 
-    def _read_rows(
-        self,
-        raw: RawColumns,
-        places: Indexes,
-        keys: list[Vector],
-        columns: list[Vector],
-        has_key: Mask,
-        is_row: Mask,
-        doubt: Mask,
-        gone: Mask,
-    ) -> tuple[list[Vector], list[Vector]]:
-        """The same with what the row reader reads at these places."""
-        read = self._reader().read
+    def _read_rows(self, raw: RawColumns, places: Indexes, into: _Rows) -> None:
+        """Put what the row reader reads at these places in the place of what is there."""
+        read = self._reader().try_read
         given = map(raw.record, places.tolist()) if len(places) < len(raw) else raw.records()
-        records: list[Record | None] = list(map(read, given))
+        records: list[Record | None] = []
+        for place, found in zip(places.tolist(), map(read, given), strict=True):
+            record = None if isinstance(found, UnreadableError) else found
+            if isinstance(found, UnreadableError):
+                found.forget_frames()
+                into.unreadable.append(found)
+            into.gone[place] = record is None
+            into.has_key[place] = record is not None and record.key is not None
+            into.is_row[place] = record is not None and record.value is not None
+            records.append(record)
         of_rows = np.zeros(len(places), np.bool_)
-        for at, (place, record) in enumerate(zip(places.tolist(), records, strict=True)):
-            gone[place] = record is None
-            has_key[place] = record is not None and record.key is not None
-            is_row[place] = record is not None and record.value is not None
-            of_rows[at] = False
-        made: list[list[Vector]] = []
-        for listed, part, vectors in (
-            ([None if r is None else r.key for r in records], self._key, keys),
-            ([None if r is None else r.value for r in records], self._value, columns),
-        ):
-            patched = []
-            for number, (column, vector) in enumerate(zip(part, vectors, strict=True)):
-                values = [None if row is None else row[number] for row in listed]
-                patch = vector_of(column.type, values, of_rows)
-                patched.append(replaced(vector, places, patch))
-            made.append(patched)
-        doubt[places] = of_rows
-        return made[0], made[1]
+
+        def patched(vectors: list[Vector], rows: Sequence[Row | None]) -> list[Vector]:
+            made = []
+            for number, vector in enumerate(vectors):
+                values = [None if row is None else row[number] for row in rows]
+                made.append(replaced(vector, places, vector_of(vector.type, values, of_rows)))
+            return made
+
+        into.keys = patched(into.keys, [None if r is None else r.key for r in records])
+        into.columns = patched(into.columns, [None if r is None else r.value for r in records])
+        into.doubt[places] = of_rows
 
     def _extra(self, frame: Frame, raw: RawColumns, column: Column) -> Vector:
-        size = len(frame)
         sql_type = column.type
         if column.name == ROWTIME:
             return Vector(sql_type, frame.timestamps)
         if column.name == ROWPARTITION:
-            return Vector(sql_type, np.full(size, raw.partition, np.int64))
+            return Vector(sql_type, np.full(len(frame), raw.partition, np.int64))
         if column.name == ROWOFFSET:
-            return Vector(sql_type, raw.offsets.to_numpy(zero_copy_only=False))
+            return Vector(sql_type, raw.offsets.to_numpy(zero_copy_only=False)[frame.places])
         names = [key.name for key in self._key]
         return frame.keys[names.index(column.name)]
+
+
+class _Rows:
+    """Keys and values of all records on their way to a frame. `gone`: which cannot be read."""
+
+    def __init__(self, key: Read, value: Read, size: int) -> None:
+        self.keys, self.columns = key.columns, value.columns
+        self.has_key, self.is_row = key.is_row.copy(), value.is_row.copy()
+        self.doubt = np.zeros(size, np.bool_)
+        self.gone = np.zeros(size, np.bool_)
+        self.unreadable: list[UnreadableError] = []
 
 
 def column_source(
@@ -231,6 +280,6 @@ def column_source(
     extras = form.layout.columns[len(schema.value) :]
     if any(column.name not in names for column in extras):
         return None
-    read_key = reading.reader(step.formats.key.name, key_part(step, schemas)[1])
-    read_value = reading.reader(step.formats.value.name, value_part(step, schemas)[1])
+    read_key = PartReader.of(step.formats.key.name, key_part(step, schemas)[1])
+    read_value = PartReader.of(step.formats.value.name, value_part(step, schemas)[1])
     return ColumnSource(form, read_key, read_value, reader)

@@ -48,6 +48,14 @@ class TopicReader:
 
     def read(self, record: TopicRecord) -> Record | None:
         """The record, or None if it is left out. Raises FormatError if it may be good later."""
+        found = self.try_read(record)
+        if isinstance(found, UnreadableError):
+            self.note(found)
+            return None
+        return found
+
+    def try_read(self, record: TopicRecord) -> Record | UnreadableError:
+        """The record, or why it is left out. Raises FormatError if it may be good later."""
         target = "key"
         try:
             key, window = self._read_key(record.key)
@@ -57,9 +65,7 @@ class TopicReader:
             if error.retriable:
                 raise
             data = record.key if target == "key" else record.value
-            unreadable = UnreadableError(target, self._step.topic, data, error)
-            self._log(f"Failed to deserialize a record of {self._step.topic}", None, unreadable)
-            return None
+            return UnreadableError(target, self._step.topic, data, error)
         return Record(
             key,
             value,
@@ -69,6 +75,10 @@ class TopicReader:
             record.partition or 0,
             record.offset,
         )
+
+    def note(self, unreadable: UnreadableError) -> None:
+        """Tell the log about a record that is left out."""
+        self._log(f"Failed to deserialize a record of {self._step.topic}", None, unreadable)
 
 
 class TopicWriter:
