@@ -33,8 +33,12 @@ class ColumnDriver(Driver):
         record.offset = self._ends[topic]
         self._ends[topic] += 1
         self.topics[topic].append(record)
+        headers = [record.headers] if record.headers else None
+        stamps, keys, values = [record.timestamp_ms], [record.key], [record.value]
+        # All queries get the same records, as in a shared stream.
+        columns = RawColumns.of_lists(0, [record.offset], stamps, keys, values, headers)
         for host in self._hosts:
-            for made in host.batch(topic, record):
+            for made in host.batch(topic, columns):
                 self.pipe(host.plan.sink.topic, made)
 
 
@@ -47,14 +51,11 @@ class _Host:
         self._states: dict[int, PartitionState] = defaultdict(PartitionState)
         self._waiting: dict[int, list[Parcel]] = defaultdict(list)
 
-    def batch(self, topic: str, record: TopicRecord) -> list[TopicRecord]:
+    def batch(self, topic: str, columns: RawColumns) -> list[TopicRecord]:
         """The results of one record."""
         results: list[Results] = []
-        headers = [record.headers] if record.headers else None
         for (stage, place), read in self.plan.topology.topics.items():
             if read == topic:
-                stamps, keys, values = [record.timestamp_ms], [record.key], [record.value]
-                columns = RawColumns.of_lists(0, [record.offset], stamps, keys, values, headers)
                 self._sort(list(self.plan.from_source(Raw(stage, place, columns))), results)
         for number in range(len(self.plan.topology.operators)):
             parcels = self._waiting.pop(number, [])
