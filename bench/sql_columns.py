@@ -2,6 +2,7 @@
 
     python -m bench.sql_columns
     python -m bench.sql_columns out Sessions        # only cases with one of these in their names
+    python -m bench.sql_columns "Four queries"      # each with its own records, or the same
 
 Microseconds of processor time: from the bytes of keys and values in Arrow arrays to those of the
 results, with state over a dictionary of bytes. Rounds of both ways alternate; the best one counts,
@@ -23,6 +24,7 @@ from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.analysis.analyse import analyse
 from barnabas.sql.analysis.commands import QueryCommand, apply
 from barnabas.sql.analysis.metastore import MetaStore
+from barnabas.sql.columns.readings import Readings
 from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.formats.catalog import format_named
 from barnabas.sql.formats.format import RecordPart
@@ -185,6 +187,15 @@ KEYS_OF = {
     "Stream joined to a stream within 10 s, a key for each record": RECORDS,
 }
 """The number of keys in cases that have not KEYS."""
+FOUR = (
+    FILTER,
+    CALLS,
+    COUNT.format(more="GROUP BY k"),
+    COUNT.format(more="WHERE i > 50 GROUP BY k"),
+)
+COUNTS = (RECORDS, 250)
+"""Records of a batch: of one that lags behind, and of a second's tenth."""
+FORMATS = ("JSON", "AVRO", "JSON_SR", "PROTOBUF", "DELIMITED")
 
 
 class Pages:
@@ -250,9 +261,10 @@ def batch(
     registry: MemoryRegistry,
     keys: int,
     more: Callable[[int], dict[str, Any]],
+    count: int = RECORDS,
 ) -> RawColumns:
     """Records whose timestamps go on from round to round."""
-    places = range(RECORDS)
+    places = range(count)
     rows = [[n % 100, n, n % 1_000 + 0.25, f"text {n % 50}"] for n in places]
     if format_name == "JSON":
         values = [
@@ -263,7 +275,7 @@ def batch(
         values = written_values(format_name, rows, number, registry)
     else:
         values = [",".join(map(str, row)).encode() for row in rows]
-    first = round_ * RECORDS
+    first = round_ * count
     return RawColumns.of_lists(
         0,
         [first + n for n in places],
@@ -334,9 +346,31 @@ class Way:
         return parcel if is_alone else decode_parcel(encode_parcel(parcel))
 
 
+def four_queries(format_name: str, count: int) -> tuple[float, float]:
+    """Microseconds for a record and query, if each query decodes the records and if one does."""
+    source = SOURCE.format(type="DOUBLE", format=format_name, more="")
+    registry = MemoryRegistry()
+    ways = [Way(plan_of(source + query), COLUMNS_FROM, registry) for query in FOUR for _ in "ab"]
+    best = [float("inf")] * 2
+    for round_ in range(ROUNDS if count == RECORDS else 8 * ROUNDS):
+        shared = batch(format_name, "DOUBLE", round_, registry, KEYS, lambda _: {}, count)
+        alone = sum(way.microseconds(replace(shared, readings=Readings())) for way in ways[::2])
+        together = sum(way.microseconds(shared) for way in ways[1::2])
+        for at, took in enumerate((alone, together)):
+            best[at] = min(best[at], took / len(FOUR)) if round_ else best[at]
+    return best[0], best[1]
+
+
 def main() -> None:
     """Print a row for each case."""
     asked = sys.argv[1:] or [""]
+    for count in COUNTS:
+        formats = [one for one in FORMATS if any(part in f"Four queries, {one}" for part in asked)]
+        if formats:
+            print(f"| {count:,} records | Each decodes | One decodes for all |\n|---|---:|---:|")
+        for format_name in formats:
+            alone, together = four_queries(format_name, count)
+            print(f"| Four queries, {format_name} | {alone:.2f} µs | {together:.2f} µs |")
     print("| | Record by record | As columns |\n|---|---:|---:|")
     for name, (query, format_name, number) in CASES.items():
         if not any(part in name for part in asked):
