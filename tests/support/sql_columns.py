@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from barnabas.schemas.memory_registry import MemoryRegistry
+from barnabas.sql.columns import reading
+from barnabas.sql.columns.vectors import Read, Reader
+from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.runtime.bundles import entries_of
 from barnabas.sql.runtime.rows_encoding import unpack
@@ -326,3 +332,23 @@ def copies(records: Batches) -> Batches:
         [(topic, TopicRecord(r.key, r.value, r.timestamp_ms, r.headers)) for topic, r in batch]
         for batch in records
     ]
+
+
+@contextmanager
+def decoded_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The subjects of parts that were decoded, each time. It counts with readers made within."""
+    decoded: list[str] = []
+    made_by = reading.reader
+
+    def reader(format_name: str, part: RecordPart) -> Reader:
+        read = made_by(format_name, part)
+
+        def counting(data: Any) -> Read:
+            decoded.append(part.subject)
+            return read(data)
+
+        return counting
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reading, "reader", reader)
+        yield decoded

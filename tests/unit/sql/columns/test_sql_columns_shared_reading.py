@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -20,10 +19,8 @@ from hypothesis import strategies as st
 
 from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.schemas.registry_client import RegistryClient
-from barnabas.sql.columns import reading
 from barnabas.sql.columns.readings import Readings, name_of
 from barnabas.sql.columns.sources import RawColumns, column_source
-from barnabas.sql.columns.vectors import Read, Reader
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.catalog import format_named
 from barnabas.sql.formats.format import RecordPart
@@ -38,7 +35,7 @@ from barnabas.sql.spark.parcels import Raw, Results
 from barnabas.sql.spark.state import PartitionState
 from barnabas.sql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, TIMESTAMP, SqlType
 from support.effort import examples
-from support.sql_columns import bodies, states_of
+from support.sql_columns import bodies, decoded_parts, states_of
 from support.sql_damage import broken
 from support.sql_hosted import DictionaryPages
 from support.sql_queries import plans_of
@@ -236,26 +233,6 @@ def test_queries_with_the_same_records_do_what_they_do_with_their_own(
 # --- what is decoded how often ---------------------------------------------------------------
 
 
-@contextmanager
-def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The subjects of parts that were decoded, each time. It counts with readers made within."""
-    decoded: list[str] = []
-    made_by = reading.reader
-
-    def reader(format_name: str, part: RecordPart) -> Reader:
-        read = made_by(format_name, part)
-
-        def counting(data: Any) -> Read:
-            decoded.append(part.subject)
-            return read(data)
-
-        return counting
-
-    with monkeypatch.context() as patched:
-        patched.setattr(reading, "reader", reader)
-        yield decoded
-
-
 SCHEMAS = MemoryRegistry()
 JSON_SOURCE = SOURCES.format(columns="i INT, t STRING", of="JSON", more="")
 BODIES = [b'{"I":1,"T":"a"}', b'{"I":"x"}', b'{"I":2}', b"[", b'{"I":3,"T":"b"}']
@@ -274,7 +251,7 @@ def plan_over(source: str, query: str) -> QueryPlan:
 
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_one_query_decodes_for_all(monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
-    with counted(monkeypatch) as decoded:
+    with decoded_parts(monkeypatch) as decoded:
         members = [Member(plan_over(JSON_SOURCE, QUERIES[at]), SCHEMAS) for at in (4, 4, 6)]
         records = [json_records(5 * number) for number in range(pieces)]
         for member in members:
@@ -298,7 +275,7 @@ def test_one_query_decodes_for_all(monkeypatch: pytest.MonkeyPatch, pieces: int)
 def test_streams_with_other_columns_are_decoded_again(
     monkeypatch: pytest.MonkeyPatch, other: str, also: list[str]
 ) -> None:
-    with counted(monkeypatch) as decoded:
+    with decoded_parts(monkeypatch) as decoded:
         records = json_records()
         for source in (JSON_SOURCE, SOURCES.format(columns=other, of="JSON", more="")):
             Member(plan_over(source, QUERIES[1]), SCHEMAS).run([records])

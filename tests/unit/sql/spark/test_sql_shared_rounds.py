@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
@@ -13,7 +14,7 @@ from barnabas.kafka.wire_reader import Place, ReadError
 from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.runtime.topics import TopicRecord
-from barnabas.sql.spark import shared_worker
+from barnabas.sql.spark import hosted, shared_worker
 from barnabas.sql.spark import state as worker_state
 from barnabas.sql.spark.hosting import Hosting, RangeReading, SharedResults
 from barnabas.sql.spark.parcels import (
@@ -30,6 +31,7 @@ from barnabas.sql.spark.reading import PolledColumns
 from barnabas.sql.spark.results import ResultRecords
 from barnabas.sql.spark.shared_worker import LabelStates, member_parcel, run_members
 from barnabas.sql.spark.topology import closing_labels, is_closing, member_labels, task_of
+from support.sql_columns import decoded_parts
 from support.sql_queries import plans_of
 
 SOURCES = """
@@ -258,6 +260,14 @@ def test_labels_at_one_offset_get_the_same_columns(world: World) -> None:
     world.given.clear()
     world.run({0: (COUNT, 30), 1: (FILTER, 30), 2: (FILTER, 0)}, 40)
     assert world.fetched == [("s", 0, 30, 40), ("s", 0, 0, 40)]
+
+
+def test_labels_at_one_offset_decode_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosted, "_hosted", OrderedDict())
+    world.coming = [10, 30]
+    with decoded_parts(monkeypatch) as decoded:
+        world.run({0: (COUNT, 0), 1: (FILTER, 0), 2: (FILTER, 0)}, 0, lasts_ms=60_000)
+    assert decoded == ["s-key", "s-value"] * 2, "in each of two rounds"
 
 
 def test_labels_at_several_offsets_come_together(world: World) -> None:
