@@ -8,9 +8,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from barnabas.app.testing import Kafka
+from barnabas.base.ids import TopicPartition
+from barnabas.cli.admin import Admin, elect, partitions, reassign, reassignments
 from support import client_logins
 from support.apache_kafka import ApacheKafka
 from support.cluster_processes import Barnabas, ClusterProcesses
+from support.node_process import wait_until
 from support.secured_processes import secured_processes
 
 NODES = int(os.environ.get("BARNABAS_TEST_NODES", "1"))
@@ -44,3 +47,20 @@ class SettledKafka(Kafka):
         name = super().topic(*arguments, **options)  # type: ignore[arg-type]
         self.settle()
         return name
+
+
+def move_leaders(admin: Admin, places: list[TopicPartition]) -> None:
+    """Give partitions other leaders."""
+    topic = places[0].topic
+    before = {state.key: state for state in partitions(admin, [topic])}
+    targets = {one: (*before[one].replicas[1:], before[one].replicas[0]) for one in places}
+    assert reassign(admin, targets) == {}
+    wait_until(lambda: not reassignments(admin), "the reassignment")
+    assert set(elect(admin, places).values()) <= {None}
+    old = {one: before[one].leader for one in places}
+
+    def have_moved() -> bool:
+        leaders = {state.key: state.leader for state in partitions(admin, [topic])}
+        return all(leaders[one] not in (-1, old[one]) for one in places)
+
+    wait_until(have_moved, "the other leaders")  # the node that is asked learns of them later

@@ -13,12 +13,12 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from client_cluster import NODES
+from client_cluster import NODES, move_leaders
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
 from barnabas.app.testing import Kafka
 from barnabas.base.ids import TopicPartition as Place
-from barnabas.cli.admin import Admin, elect, partitions, reassign, reassignments
+from barnabas.cli.admin import Admin, partitions
 from barnabas.cli.connection import Connection as Brokers
 from barnabas.java.hash import java_abs, java_hash
 from barnabas.kafka.transactions import TransactionControl
@@ -41,7 +41,6 @@ from barnabas.spark.datasource.options import SinkOptions, read_options
 from barnabas.spark.datasource.protocol import Prepared
 from barnabas.spark.datasource.task import Transaction, WriteError, close_connections
 from barnabas.spark.record_columns import RecordColumns
-from support.node_process import wait_until
 
 PIECES, RECORDS = 3, 40
 """A task's columns, and the records of each."""
@@ -118,28 +117,16 @@ class World:
 
     def move_leaders(self) -> None:
         with self.admin() as admin:
-            move(admin, [Place(self.topic, number) for number in range(self.partitions)])
+            move_leaders(admin, [Place(self.topic, number) for number in range(self.partitions)])
 
     def move_coordinator(self) -> None:
         topic = "__transaction_state"
         with self.admin() as admin:
             count = len(partitions(admin, [topic]))
-            move(admin, [Place(topic, java_abs(java_hash(self.id)) % count)])
+            move_leaders(admin, [Place(topic, java_abs(java_hash(self.id)) % count)])
 
     def admin(self) -> Admin:
         return Admin(Brokers(self.kafka.bootstrap_servers, {}, 60))
-
-
-def move(admin: Admin, places: list[Place]) -> None:
-    """Give partitions other leaders."""
-    topic = places[0].topic
-    before = {state.key: state for state in partitions(admin, [topic])}
-    targets = {one: (*before[one].replicas[1:], before[one].replicas[0]) for one in places}
-    assert reassign(admin, targets) == {}
-    wait_until(lambda: not reassignments(admin), "the reassignment")
-    assert set(elect(admin, places).values()) <= {None}
-    after = {state.key: state.leader for state in partitions(admin, [topic])}
-    assert all(after[one] != before[one].leader for one in places)
 
 
 @pytest.fixture

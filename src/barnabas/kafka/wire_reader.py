@@ -15,7 +15,7 @@ import logging
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -171,14 +171,14 @@ class WireReader:
             time.sleep(pause)
 
     def poll(
-        self, offsets: Mapping[Place, int], wait_ms: int
+        self, offsets: Mapping[Place, int], wait_ms: int, last: Collection[Place] = ()
     ) -> tuple[dict[Place, Polled], dict[Place, ReadError]]:
         """Fetch what partitions have from these offsets on, and why some cannot be read at all.
 
-        If nothing is there, waits up to `wait_ms`, in steps where brokers share the partitions. A
-        record comes no later than one that was written after it was acknowledged, whatever
-        partitions they are in, unless an answer was full. Partitions without a leader, or whose
-        leader does not answer, are left out and asked again later.
+        If nothing is there, waits up to `wait_ms`, in steps where several nodes lead. Partitions in
+        `last` are asked after all others: records of the others come with those in `last` that were
+        acknowledged before they were sent, unless an answer is full. Partitions without a leader,
+        or whose leader does not answer, are left out and asked again later.
         """
         found: dict[Place, Polled] = {}
         errors: dict[Place, ReadError] = {}
@@ -186,18 +186,17 @@ class WireReader:
         wait_ms = min(wait_ms // max(1, len(nodes)), _WAIT_MS_MAX)
         for node, places in nodes.items():
             asked = {place: offsets[place] for place in places}
-            self._poll_node(node, asked, wait_ms, found, errors)
+            self._poll_node(node, asked, wait_ms, last, (found, errors))
             if found:
                 wait_ms = 0
-        if found:
-            # The last node's records may depend on some that others have got since they answered.
-            for node, places in list(nodes.items())[:-1]:
+        if len(nodes) > 1 and any(place not in last for place in found):
+            for node, places in nodes.items():
                 behind = {
                     place: found[place].next if place in found else offsets[place]
                     for place in places
-                    if place not in self._silent and place not in errors
+                    if place in last and place not in self._silent and place not in errors
                 }
-                self._poll_node(node, behind, 0, found, errors)
+                self._poll_node(node, behind, 0, last, (found, errors))
         return found, errors
 
     def _by_leader(
@@ -239,18 +238,20 @@ class WireReader:
         node: int,
         offsets: Mapping[Place, int],
         wait_ms: int,
-        found: dict[Place, Polled],
-        errors: dict[Place, ReadError],
+        last: Collection[Place],
+        answers: tuple[dict[Place, Polled], dict[Place, ReadError]],
     ) -> None:
         """Add what a node has of the partitions that it leads."""
         if not offsets:
             return
+        found, errors = answers
         self._polls += 1
         places = list(offsets)
-        # An answer that is full has nothing of the last ones.
+        # An answer that is full has nothing of the partitions at its end.
         at = self._polls % len(places)
+        places = sorted(places[at:] + places[:at], key=lambda place: place in last)
         topics: dict[str, list[FetchPartition]] = defaultdict(list)
-        for topic, number in places[at:] + places[:at]:
+        for topic, number in places:
             topics[topic].append(
                 FetchPartition(
                     partition=number,

@@ -185,25 +185,23 @@ def test_a_record_comes_with_those_that_were_written_before_it(
 
     def written(node: int) -> None:
         if node == 2:
-            cluster.put(A, 0, 2)
+            cluster.put(A, 2, 3)
             cluster.put(B, 0, 1)
             cluster.before = lambda node: None
 
-    cluster.before = written
-    found, _ = reader.poll({A: 0, B: 0}, 0)
-    assert reached(found) == {A: 2, B: 1}
-    assert [node for node, _ in cluster.asked] == [1, 2, 1]
-
-
-def test_what_came_before_the_second_question_is_not_taken_twice(
-    cluster: Cluster, reader: WireReader
-) -> None:
     cluster.put(A, 0, 2)
-    cluster.put(B, 0, 1)
-    cluster.before = lambda node: cluster.put(A, 2, 3) if node == 2 else None
-    found, _ = reader.poll({A: 0, B: 0}, 0)
+    cluster.before = written
+    found, _ = reader.poll({A: 0, B: 0}, 0, last={A})
     assert reached(found) == {A: 5, B: 1}
     assert [one.first for one in found[A].fetched] == [0, 2]
+    assert [node for node, _ in cluster.asked] == [1, 2, 1]
+    cluster.asked.clear()
+    reader.poll({A: 0, B: 1}, 0, last={A})
+    assert [node for node, _ in cluster.asked] == [1, 2], "nothing depends on them"
+    cluster.asked.clear()
+    reader.poll({A: 0, C: 0}, 0, last={A})
+    (asked,) = cluster.asked
+    assert [topic.topic for topic in asked[1].topics] == ["b", "a"]
 
 
 def test_no_partition_is_always_the_last(cluster: Cluster, reader: WireReader) -> None:

@@ -8,7 +8,7 @@ its topics' gets the ranges themselves (`range_parcels`), and no worker runs bef
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -57,13 +57,13 @@ class PolledColumns:
 
 
 def poll_topics(
-    reading: RangeReading, offsets: Mapping[Place, int], wait_ms: int
+    reading: RangeReading, offsets: Mapping[Place, int], wait_ms: int, last: Collection[Place] = ()
 ) -> tuple[dict[Place, PolledColumns], dict[Place, ReadError]]:
     """What partitions have from these offsets on, and why some cannot be read.
 
-    Waits up to `wait_ms` if nothing is there. `WireReader.poll` says what a record may depend on.
+    `wait_ms` and `last` are those of `WireReader.poll`.
     """
-    polled, errors = _reader_of(reading).poll(offsets, wait_ms)
+    polled, errors = _reader_of(reading).poll(offsets, wait_ms, last)
     found: dict[Place, PolledColumns] = {}
     for place, one in polled.items():
         try:

@@ -20,7 +20,7 @@ import os
 import time
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -34,6 +34,7 @@ from barnabas.spark.datasource.options import SinkOptions, options_of
 from barnabas.spark.datasource.protocol import Prepared
 from barnabas.spark.datasource.task import TaskPlace
 from barnabas.sql.columns.sources import RawColumns
+from barnabas.sql.plan.steps import TableSource
 from barnabas.sql.runtime.rows_encoding import pack, unpack
 from barnabas.sql.spark.hosted import HostedPlan, Placed, forgotten_on_failure
 from barnabas.sql.spark.hosting import Hosting, RangeReading, SharedResults
@@ -236,6 +237,19 @@ class _Member:
             self.failure = traceback.format_exc()
         self._notes.seconds += time.perf_counter() - began
 
+    def tables(self) -> set[Place]:
+        """The partitions of topics that the query reads as tables; empty if its plan fails."""
+        try:
+            with forgotten_on_failure(self._hosting) as plan:
+                return {
+                    (one.topic, one.partition)
+                    for one in self.ranges
+                    if isinstance(plan.stages[one.stage].inputs[one.place], TableSource)
+                }
+        except (Exception, SystemExit):  # noqa: BLE001  it is reported, and the query stops of it
+            self.failure = traceback.format_exc()
+        return set()
+
     def take(self, came: Mapping[Place, PolledColumns]) -> None:
         """Run what a round has for it."""
         self.run(
@@ -318,10 +332,12 @@ def _named(member: _Member, one: Range) -> tuple[Any, ...]:
 def _run_rounds(reading: RangeReading, members: Sequence[_Member], closing: Closing) -> None:
     """Run labels, at least once, on what comes until the micro-batch ends, or one fails."""
     ends_s = time.monotonic() + closing.lasts_ms / 1000
+    # A stream's record is joined to the table's rows that were there when it was written.
+    tables = set().union(*(member.tables() for member in members))
     wait_ms = 0
     while True:
         began_s = time.monotonic()
-        count = _run_round(reading, members, wait_ms)
+        count = _run_round(reading, members, tables, wait_ms)
         now_s = time.monotonic()
         if now_s >= ends_s or any(one.failure for one in members) or os.path.exists(closing.ending):
             return
@@ -335,7 +351,9 @@ def _run_rounds(reading: RangeReading, members: Sequence[_Member], closing: Clos
             wait_ms = max(1, min(left_ms, IDLE_WAIT_MS))
 
 
-def _run_round(reading: RangeReading, members: Sequence[_Member], wait_ms: int) -> int:
+def _run_round(
+    reading: RangeReading, members: Sequence[_Member], tables: Collection[Place], wait_ms: int
+) -> int:
     """Run what topics have; returns how many records."""
     places: dict[Place, set[int]] = defaultdict(set)
     for member in members:
@@ -350,10 +368,12 @@ def _run_round(reading: RangeReading, members: Sequence[_Member], wait_ms: int) 
         asked = {
             place: offsets[number] for place, offsets in at_offsets.items() if number < len(offsets)
         }
-        polled, refused = poll_topics(reading, asked, wait_ms if polls == 1 else 0)
+        polled, refused = poll_topics(reading, asked, wait_ms if polls == 1 else 0, tables)
         found.update({(place, asked[place]): one for place, one in polled.items()})
         errors.update(refused)
     for member in members:
+        if member.failure is not None:
+            continue
         error = next((errors[place] for place in member.offsets if place in errors), None)
         if error is not None:
             member.fail(error)

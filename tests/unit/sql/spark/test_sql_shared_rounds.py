@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,6 +16,7 @@ from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.spark import hosted, shared_worker
 from barnabas.sql.spark import state as worker_state
+from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.hosting import Hosting, RangeReading, SharedResults
 from barnabas.sql.spark.parcels import (
     Closing,
@@ -36,10 +37,12 @@ from support.sql_queries import plans_of
 
 SOURCES = """
 CREATE STREAM s (k STRING KEY, v INT) WITH (kafka_topic='s', value_format='JSON');
+CREATE TABLE t (k STRING PRIMARY KEY, v INT) WITH (kafka_topic='other', value_format='JSON');
 CREATE STREAM other (k STRING KEY, v INT) WITH (kafka_topic='other', value_format='JSON');
 """
 COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s GROUP BY k;"
 FILTER = "CREATE STREAM q AS SELECT k, v FROM s WHERE v > 4;"
+JOIN = "CREATE STREAM q AS SELECT s.k, s.v, t.v AS w FROM s JOIN t ON s.k = t.k;"
 OF_OTHER = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM other GROUP BY k;"
 TASKS = 2
 Map = dict[bytes, bytes]
@@ -62,6 +65,7 @@ class World:
         self.coming: list[int] = []
         """How many records of `s` are there at each poll; the last of them ends the micro-batch."""
         self.ending: Path | None = None
+        self.tables: set[Place] = set()
         self.fetched: list[Any] = []
         self.given: list[RawColumns] = []
 
@@ -91,10 +95,15 @@ class World:
     # --- the cluster --------------------------------------------------------------------------
 
     def poll(
-        self, _: RangeReading, offsets: Mapping[Place, int], wait_ms: int
+        self,
+        _: RangeReading,
+        offsets: Mapping[Place, int],
+        wait_ms: int,
+        last: Collection[Place],
     ) -> tuple[dict[Place, PolledColumns], dict[Place, ReadError]]:
         self.polls.append(dict(offsets))
         self.waits_ms.append(wait_ms)
+        assert last == self.tables
         is_last = len(self.coming) == 1
         end = self.coming[0] if is_last else self.coming.pop(0)
         if is_last and self.ending is not None:
@@ -152,7 +161,8 @@ class World:
             (plan,) = plans_of(
                 SOURCES + statement.replace(" q ", f" q{member} "), {"s": 1, "other": 1}
             )
-            (topic,) = {"s", "other"} & set(statement.replace(";", "").split())
+            inputs = {"JOIN": ("s", "other"), "other": ("other",)}
+            topics = next((of for word, of in inputs.items() if word in statement), ("s",))
             hosting = Hosting(
                 *(f"query {member}", encode_plan(plan), 1, TASKS),
                 emits_every_change=True,
@@ -160,8 +170,9 @@ class World:
                 sink_servers="brokers",
                 columns_from=4,
             )
-            parcel = encode_parcel(Range(0, 0, topic, 0, first, max(first, until)))
-            gathered[labels[member]] = [member_parcel(hosting), parcel]
+            places = {of: place for place, of in HostedPlan(hosting).topology.topics.items()}
+            ranges = [Range(*places[of], of, 0, first, max(first, until)) for of in topics]
+            gathered[labels[member]] = [member_parcel(hosting), *map(encode_parcel, ranges)]
         for member in left:
             gathered[labels[member]] = [encode_parcel(Left())]
         self.ending = None if not lasts_ms else self.directory / "ending"
@@ -323,6 +334,34 @@ def test_a_topic_that_cannot_be_read_fails_its_queries(world: World, lasts_ms: i
     assert reports[0].failure is None
     assert "cannot read topic other" in (reports[1].failure or "")
     assert counts(world.last("Q0")) == counted(world.topics["s"][:20])
+
+
+def test_tables_are_polled_after_the_streams_that_are_joined_to_them(world: World) -> None:
+    world.coming = [10]
+    world.topics["other"][:] = [TopicRecord(b"k0", b'{"V": 1}', 0)]
+    world.tables = {("other", 0)}
+    world.run({0: (JOIN, 0)}, 0, lasts_ms=60_000)
+    assert world.polls[0] == {("s", 0): 0, ("other", 0): 0}
+    joined = [record.key for record in world.topics["s"][:10]].count(b"k0")
+    assert len(world.results["Q0"]) == joined
+
+
+def test_a_plan_that_cannot_be_built_fails_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = hosted.HostedPlan
+
+    def built(hosting: Hosting) -> Any:
+        if hosting.query_id == "query 1":
+            raise ImportError("no function f")
+        return broken(hosting)
+
+    monkeypatch.setattr(hosted, "HostedPlan", built)
+    hosted._hosted.clear()
+    world.coming = [10]
+    reports = world.run({0: (COUNT, 0), 1: (COUNT, 0)}, 0, lasts_ms=60_000)
+    assert reports[0].failure is None
+    assert "no function f" in (reports[1].failure or "")
 
 
 def test_the_state_of_a_query_that_left_is_deleted(world: World) -> None:
