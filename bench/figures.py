@@ -1,7 +1,7 @@
 """The figures that are compared: their names, units, which way is better, and the aims."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 
@@ -144,6 +144,23 @@ QUERY_FIGURES = (
     Figure("query_join_first_s", "Start to first result, join", "s", False, None, 2),
 )  # fmt: skip
 """Of SQL over streams, beside Kafka Streams."""
+
+_SPARK_AIMS = {
+    "query_filter_s": 0.77,
+    "query_count_s": 0.77,
+    "query_filter_cpu_us": 1.3,
+    "query_count_cpu_us": 1.3,
+}
+QUERY_RIVALS = (
+    ("streams", "Kafka Streams", QUERY_FIGURES),
+    (
+        "spark",
+        "Plain Spark SQL",
+        tuple(replace(one, aim=_SPARK_AIMS.get(one.name)) for one in QUERY_FIGURES),
+    ),
+    ("flink", "Flink SQL", QUERY_FIGURES),
+)
+"""(engine, its name in the tables, the figures): what our SQL is held against."""
 
 PULL_FIGURES = (
     Figure("query_pull_p50_ms", "Pull query by key, p50", "ms", False, None, 1),

@@ -25,16 +25,21 @@ def java() -> str:
     return path
 
 
-def fetch_jars(what: str, pom: Path, libs: Path) -> None:
-    """Put the jars that a POM names into a folder. Raises RuntimeError where that fails."""
+def fetch_jars(what: str, pom: Path, libs: Path, repository: Path | None = None) -> None:
+    """Put the jars that a POM names into a folder. Raises RuntimeError where that fails.
+
+    `repository` is Maven's own; None: the user's. Where that has the POM of a version that Maven
+    did not choose in the end, but no jar, Ivy looks no further, so Spark cannot fetch that version.
+    """
     maven = shutil.which("mvn")
     if maven is None:
         raise RuntimeError(f"mvn is not installed, and {libs} lacks the jars of {what}")
     print(f"Fetching {what} with Maven …", flush=True)
     partial = Path(f"{libs}.partial")
     shutil.rmtree(partial, ignore_errors=True)
+    own = [] if repository is None else [f"-Dmaven.repo.local={repository}"]
     command = [
-        maven, "--batch-mode", "--quiet", "-f", str(pom),
+        maven, "--batch-mode", "--quiet", "-f", str(pom), *own,
         "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={partial}",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,7 +1,8 @@
-"""What an event costs in a SQL query, or in Kafka Streams: processor time of all processes.
+"""What an event costs in a SQL query, or in another engine: processor time of all processes.
 
-    python -m bench.query_cpu [filter|count|…]… [--engine barnabas|streams] [--records n]
-                              [--rounds n] [--exactly-once] [--threads] [--setting key=value]…
+    python -m bench.query_cpu [filter|count|…]… [--engine barnabas|streams|spark|flink]
+                              [--records n] [--rounds n] [--exactly-once] [--threads]
+                              [--setting key=value]…
 
 The jobs of `make bench ARGS="--only query"`, records from a topic to a topic. A round appends its
 records at once, waits until the results cover them, and divides what each process has used by
@@ -24,7 +25,7 @@ from typing import Final
 from bench.measure import TICKS_PER_SECOND, session_processes
 from bench.queries.engines import Engine, SqlServer
 from bench.queries.jobs import KINDS
-from bench.queries.run import ENGINES, engine_of
+from bench.queries.run import ENGINES, RIVALS, engine_of
 from bench.queries.workloads import QuerySession, Reader, query_session
 from bench.settings import Settings
 
@@ -86,7 +87,7 @@ def microseconds_by_part(
 def main() -> None:
     """Print a table for each job."""
     parser = argparse.ArgumentParser(prog="python -m bench.query_cpu")
-    parser.add_argument("kinds", nargs="*", help=f"{', '.join(KINDS)}; without any all of them")
+    parser.add_argument("kinds", nargs="*", help=f"{', '.join(KINDS)}; without any all that it has")
     parser.add_argument("--engine", choices=sorted(ENGINES), default="barnabas")
     parser.add_argument("--records", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -95,8 +96,13 @@ def main() -> None:
     parser.add_argument("--setting", action="append", default=[], help="of the SQL server")
     arguments = parser.parse_args()
     SqlServer.settings.update(one.split("=", 1) for one in arguments.setting)
-    if unknown := set(arguments.kinds) - set(KINDS):
-        parser.error(f"there is no job {min(unknown)}")
+    kinds = ENGINES[arguments.engine].kinds
+    if unknown := set(arguments.kinds) - set(kinds):
+        parser.error(f"{arguments.engine} has no job {min(unknown)}")
+    if arguments.exactly_once and not ENGINES[arguments.engine].has_exactly_once:
+        parser.error(f"{arguments.engine} does not write exactly once")
+    if arguments.engine in RIVALS:
+        RIVALS[arguments.engine].fetch()
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         settings = replace(Settings(), directory=directory)
@@ -104,7 +110,7 @@ def main() -> None:
             query_session(settings) as session,
             engine_of(arguments.engine, directory / "engine", session) as engine,
         ):
-            for kind in arguments.kinds or KINDS:
+            for kind in arguments.kinds or kinds:
                 _print(kind, microseconds_by_part(kind, engine, session, arguments))
 
 

@@ -16,7 +16,7 @@ from bench.figures import (
     METRICS_FIGURES,
     NOT_THERE,
     PULL_FIGURES,
-    QUERY_FIGURES,
+    QUERY_RIVALS,
     REGISTRY_FIGURES,
     SCRAPE_FIGURES,
     Comparison,
@@ -89,9 +89,10 @@ def _registries(rounds: Rounds) -> list[str]:
 
 
 def _queries(rounds: Rounds) -> list[str]:
-    """The table of SQL over streams, beside Kafka Streams."""
-    comparisons = compare(rounds, QUERY_FIGURES, "streams")
-    lines = _table("Kafka Streams", comparisons)
+    """The tables of SQL over streams, beside each engine that was measured."""
+    lines = []
+    for engine, name, figures in QUERY_RIVALS:
+        lines += _table(name, compare(rounds, figures, engine))
     if pulls := alone(rounds, PULL_FIGURES):
         lines += _alone(pulls)
     return ["SQL over streams, on a broker of ours:", "", *lines] if lines else []

@@ -23,7 +23,7 @@ from bench.machine import describe_machine
 from bench.machine_limit import machine_limits
 from bench.measure import memory_megabytes
 from bench.metrics_cost import METRICS, metrics_round
-from bench.queries.run import QUERY_NAMES, query_round
+from bench.queries.run import QUERY_NAMES, RIVALS, available, query_round
 from bench.registry.run import REGISTRY_NAMES, registry_round
 from bench.registry.servers import has_karapace
 from bench.report import render_table
@@ -72,6 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
         missing = "not given (--karapace PYTHON)" if karapace is None else f"not at {karapace}"
         print(f"Karapace is {missing}: our registry is measured alone")
         karapace = None
+    rivals = available(options.beside) if only.intersection(QUERY_NAMES) else []
     started = datetime.datetime.now(datetime.UTC)
     rounds: Rounds = []
     failures: list[str] = []
@@ -81,7 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
             if only.intersection(REGISTRY_NAMES):
                 _registries(number, settings, karapace, only, figures, failures)
             if only.intersection(QUERY_NAMES):
-                _queries(number, settings, only, figures, failures)
+                _queries(number, settings, rivals, only, figures, failures)
             if only.intersection(CONNECTOR_NAMES):
                 _connectors(number, settings, only, figures, failures)
             if METRICS in only:
@@ -175,11 +176,14 @@ def _registries(
 def _queries(
     number: int,
     settings: Settings,
+    rivals: list[str],
     only: set[str],
     figures: dict[str, dict[str, float]],
     failures: list[str],
 ) -> None:
-    query_round(number, settings, only, lambda what: _noting(what, failures), _notes(figures))
+    query_round(
+        number, settings, only, rivals, lambda what: _noting(what, failures), _notes(figures)
+    )
 
 
 def _connectors(
@@ -320,8 +324,14 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         "--karapace", type=Path, metavar="PYTHON",
         help="interpreter of an environment that has Karapace, the schema registry's rival",
     )  # fmt: skip
+    parser.add_argument(
+        "--beside", type=lambda text: text.split(","), default=[], metavar="NAMES",
+        help=f"run the queries on these too: {','.join(RIVALS)}",
+    )  # fmt: skip
     parser.add_argument("--output", type=Path, help="the JSON file to write")
     options = parser.parse_args(arguments)
     if unknown := set(options.servers) - set(SERVERS):
         parser.error(f"no such server: {', '.join(sorted(unknown))}")
+    if unknown := set(options.beside) - set(RIVALS):
+        parser.error(f"no such engine: {', '.join(sorted(unknown))}")
     return options

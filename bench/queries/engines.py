@@ -1,4 +1,6 @@
-"""The two engines: Kafka Streams and our SQL server, each in a process of its own."""
+"""The two engines that are always measured, Kafka Streams and our SQL server, and what all share.
+
+Each runs in a process of its own."""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
@@ -18,7 +21,18 @@ import pyspark
 from bench.ending import end_group
 from bench.kafka_jars import java, kafka_classpath
 from bench.measure import cpu_seconds, memory_megabytes, session_processes, wait_until
-from bench.queries.jobs import AVRO, AVRO_SOURCE, OTHER, SCHEMA, SOURCE, TABLE, Job
+from bench.queries.jobs import (
+    AVRO,
+    AVRO_SOURCE,
+    END,
+    ENDED,
+    KINDS,
+    OTHER,
+    SCHEMA,
+    SOURCE,
+    TABLE,
+    Job,
+)
 from bench.server import free_ports
 from bench.settings import ROOT
 
@@ -41,10 +55,14 @@ class Engine(ABC):
     """Runs one job after the other. A context manager: whatever happens, its processes end."""
 
     name: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    """The jobs that it can run."""
+    has_exactly_once: ClassVar[bool] = True
 
     def __init__(self, directory: Path, access: EngineAccess, cores: int | None = None) -> None:
         """With `cores` it runs on the first so many cores."""
         self.directory = directory
+        self.cores = cores
         self._access = access
         self._prefix = ["taskset", "-c", f"0-{cores - 1}"] if cores else []
         self._process: subprocess.Popen[bytes] | None = None
@@ -91,14 +109,20 @@ class Engine(ABC):
         return self.directory / "output.log"
 
     def _start(self, command: list[str]) -> None:
+        self._process = self._popen(command, subprocess.DEVNULL)
+
+    def _popen(
+        self, command: list[str], stdin: int, stdout: int | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a process; what it prints goes to the output's file."""
         with self._output.open("ab") as output:
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 [*self._prefix, *command],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdin=stdin,
+                stdout=output if stdout is None else stdout,
+                stderr=output,
                 start_new_session=True,
             )
 
@@ -107,10 +131,66 @@ class Engine(ABC):
         end_group(process)
 
 
+class LineEngine(Engine):
+    """A program that starts and ends jobs as lines of its standard input say; one for all jobs."""
+
+    @classmethod
+    @abstractmethod
+    def fetch(cls) -> None:
+        """Have what it needs on this machine. Raises RuntimeError where that is not available."""
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """What starts the program."""
+
+    @abstractmethod
+    def lines(self, job: Job) -> list[str]:
+        """What starts a job."""
+
+    def run(self, job: Job) -> None:
+        if self._process is None or self._process.poll() is not None:
+            self._stop()
+            self._process = self._popen(self.command(), subprocess.PIPE, subprocess.PIPE)
+        for line in self.lines(job):
+            self._write(line)
+
+    def end(self) -> None:
+        """Returns when the job has ended; at once if the program has."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._write(END)
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.decode().strip() == ENDED:
+                return
+        self._process.wait(START_SECONDS)
+        self.check_alive()
+
+    def _write(self, line: str) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n".encode())
+        self._process.stdin.flush()
+
+    def _stop(self) -> None:
+        process = self._process
+        super()._stop()
+        if process is not None:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            process.stdout.close()
+
+
 class KafkaStreams(Engine):
     """An application of Kafka's library for each job."""
 
     name = "streams"
+
+    def __init__(self, directory: Path, access: EngineAccess, cores: int | None = None) -> None:
+        super().__init__(directory, access, cores)
+        self._classes = compiled("StreamsJob.java", _classpath(), directory / "classes")
 
     def run(self, job: Job) -> None:
         settings = {
@@ -125,7 +205,7 @@ class KafkaStreams(Engine):
         if job.is_exactly_once:
             settings["processing.guarantee"] = EXACTLY_ONCE
         schema = [f"-Dschema={SCHEMA}", f"-Dschema.id={self._access.schema_id}"]
-        classpath = f"{self._classes()}:{_classpath()}"
+        classpath = f"{self._classes}:{_classpath()}"
         source = AVRO_SOURCE if job.kind == AVRO else SOURCE
         other = OTHER if job.kind == "streams" else TABLE
         self._start(
@@ -139,16 +219,15 @@ class KafkaStreams(Engine):
     def end(self) -> None:
         self._stop()
 
-    def _classes(self) -> Path:
-        """The directory of the compiled job. Raises RuntimeError if it does not compile."""
-        target = self.directory / "classes"
-        if not target.exists():
-            source = Path(__file__).with_name("StreamsJob.java")
-            command = ["javac", "-cp", _classpath(), "-d", str(target), str(source)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise RuntimeError(f"javac failed:\n{done.stderr[-3000:]}")
-        return target
+
+def compiled(source: str, classpath: str, target: Path) -> Path:
+    """Compile a program of this folder; returns `target`. Raises RuntimeError where that fails."""
+    path = Path(__file__).with_name(source)
+    command = ["javac", "-cp", classpath, "-d", str(target), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"javac failed:\n{done.stderr[-3000:]}")
+    return target
 
 
 def _classpath() -> str:

@@ -6,7 +6,7 @@ records of one append are in the windows of no other."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +22,10 @@ OTHER: Final = "query-other"
 """A stream that has each key once in each append."""
 AVRO_SOURCE: Final = "query-avro"
 AVRO: Final = "avro"
+END: Final = "end"
+"""The line that ends a job of a program that takes lines."""
+ENDED: Final = "ended"
+"""Its answer, when the job no longer runs."""
 KINDS: Final = ("filter", "count", "join", "streams", "sessions", AVRO)
 SCHEMA: Final = (
     '{"type":"record","name":"KsqlDataSourceSchema","namespace":"io.confluent.ksql.avro_schemas",'
@@ -94,6 +98,32 @@ class Results:
         self.covered += newly
         return newly
 
+    def check(self, total: int, counts: Mapping[bytes, int]) -> None:
+        """Check that the results cover so many records, no more, and each window's last count.
+
+        `counts` are those to expect, by the results' keys; other windows are not looked at. Raises
+        RuntimeError.
+        """
+        if self.covered != total:
+            raise RuntimeError(f"the results cover {self.covered} records, not {total}")
+        if self._kind == "count":
+            for key, count in counts.items():
+                if self._counts.get(key) != count:
+                    raise RuntimeError(
+                        f"{key!r} has the count {self._counts.get(key)}, not {count}"
+                    )
+
+
+def plain_key(key: bytes) -> bytes:
+    """A result's key as Kafka's serialisers write it: of a window, with its start in eight bytes.
+
+    Flink writes a key of two columns as JSON: the key and that start.
+    """
+    if not key.startswith(b"{"):
+        return key
+    found = json.loads(key)
+    return str(found["k"]).encode() + int(found["w"]).to_bytes(8, "big")
+
 
 def make_sources(port: int) -> None:
     """Make the topics of the streams and the table, and give the table its rows."""
@@ -116,8 +146,7 @@ def batches(
     Each key stays in one partition; values alternate between even and odd. `value` gives a record's
     by its number.
     """
-    for start in range(first, first + records, BATCH_RECORDS):
-        partition = start // BATCH_RECORDS % PARTITIONS
+    for start, partition in _batch_places(first, records):
         yield (
             partition,
             bytes(
@@ -129,6 +158,21 @@ def batches(
                 )
             ),
         )
+
+
+def window_keys(first: int, records: int, at_ms: int) -> Iterator[bytes]:
+    """The keys of the windowed count's results for these records: key and start of the window."""
+    window_ms = WINDOW_SECONDS * 1_000
+    start = (at_ms - at_ms % window_ms).to_bytes(8, "big")
+    for first_of_batch, partition in _batch_places(first, records):
+        for number in range(first_of_batch, first_of_batch + BATCH_RECORDS):
+            yield key_of(number, partition) + start
+
+
+def _batch_places(first: int, records: int) -> Iterator[tuple[int, int]]:
+    """The number of each batch's first record, and the batch's partition."""
+    for start in range(first, first + records, BATCH_RECORDS):
+        yield start, start // BATCH_RECORDS % PARTITIONS
 
 
 def once_each(at_ms: int) -> Iterator[tuple[int, bytes]]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from bench.queries.engines import Engine, KafkaStreams, SqlServer
+from bench.queries.engines import Engine, KafkaStreams, LineEngine, SqlServer
+from bench.queries.flink import FlinkSql
 from bench.queries.jobs import KINDS
+from bench.queries.plain_spark import PlainSpark
 from bench.queries.workloads import (
     QuerySession,
     highest_rate,
@@ -20,7 +22,13 @@ from bench.queries.workloads import (
 )
 from bench.settings import Settings
 
-ENGINES: Final[dict[str, type[Engine]]] = {"streams": KafkaStreams, "barnabas": SqlServer}
+RIVALS: Final[dict[str, type[LineEngine]]] = {"spark": PlainSpark, "flink": FlinkSql}
+"""Measured if they are asked for."""
+ENGINES: Final[dict[str, type[Engine]]] = {
+    "streams": KafkaStreams,
+    "barnabas": SqlServer,
+    **RIVALS,
+}
 QUERY_NAMES: Final = (
     *(f"query-{kind}" for kind in KINDS),
     "query-exactly-once",
@@ -33,14 +41,33 @@ Noting = Callable[[str], AbstractContextManager[None]]
 Note = Callable[[str, dict[str, float]], None]
 
 
-def query_round(
-    number: int, settings: Settings, only: set[str], noting: Noting, note: Note
-) -> None:
-    """Each engine once; who is first changes with the round.
+def available(rivals: Sequence[str]) -> list[str]:
+    """Those of `RIVALS` that can run here; a line says why another cannot."""
+    found = []
+    for name in rivals:
+        try:
+            RIVALS[name].fetch()
+        except RuntimeError as error:
+            reason = str(error).strip().splitlines()[0]
+            print(f"Queries are not measured on {name}: {reason}", flush=True)
+        else:
+            found.append(name)
+    return found
 
-    `noting` tells of a failure and goes on, `note` takes figures by the engine's name.
+
+def query_round(
+    number: int,
+    settings: Settings,
+    only: set[str],
+    rivals: Sequence[str],
+    noting: Noting,
+    note: Note,
+) -> None:
+    """Kafka Streams, our server and the rivals once each; who is first changes with the round.
+
+    `noting` reports a failure and goes on, `note` takes figures by the engine's name.
     """
-    names = list(ENGINES)
+    names = [name for name in ENGINES if name not in RIVALS or name in rivals]
     if number % 2:
         names.reverse()
     for name in names:
@@ -59,14 +86,14 @@ def _measure(
     directory = session.settings.directory / f"queries-{name}"
     with engine_of(name, directory, session) as engine:
         for kind in KINDS:
-            if f"query-{kind}" in only:
+            if f"query-{kind}" in only and kind in engine.kinds:
                 with noting(f"{kind} on {name}"):
                     found = rate(session, engine, kind)
                     note({f"query_{kind}_s": found.events_s})
                     note({f"query_{kind}_first_s": found.first_s})
                     note({f"query_{kind}_cpu_us": found.cpu_us})
                     note({f"query_{kind}_memory_mb": found.memory_mb})
-        if "query-exactly-once" in only:
+        if "query-exactly-once" in only and engine.has_exactly_once:
             with noting(f"exactly once on {name}"):
                 found = rate(session, engine, "count", is_exactly_once=True)
                 note({"query_exactly_once_s": found.events_s})

@@ -32,7 +32,9 @@ from bench.queries.jobs import (
     key_of,
     make_sources,
     once_each,
+    plain_key,
     value_of,
+    window_keys,
 )
 from bench.registry.servers import OwnRegistry
 from bench.settings import Settings
@@ -59,6 +61,8 @@ class QuerySession:
     access: EngineAccess
     records: int = 0
     avro_records: int = 0
+    counts: Counter[bytes] = field(default_factory=Counter)
+    """What the windowed count has to find of the appended records, by the results' keys."""
     clock_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000 - _BACK_MS)
     _names: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -86,6 +90,7 @@ class QuerySession:
             encoded = [(OTHER, *batch) for batch in once_each(at_ms)]
             made = batches(self.records, records, at_ms, value_of)
             encoded += [(SOURCE, *batch) for batch in made]
+            self.counts.update(window_keys(self.records, records, at_ms))
             self.records += records
 
         def write() -> None:
@@ -157,7 +162,7 @@ class Reader:
         found = []
         for message in self._consumer.consume(10_000, 0.01):
             if message.error() is None:
-                key, value = message.key() or b"", message.value() or b"null"
+                key, value = plain_key(message.key() or b""), message.value() or b"null"
                 found.append((key, self.results.take(key, value)))
         return found
 
@@ -209,6 +214,7 @@ def rate(
         took = time.monotonic() - began
         used_s = engine.cpu_seconds() - used_s
         memory_mb = engine.memory_megabytes()
+        reader.results.check(session.total(kind), session.counts)
     finally:
         reader.close()
         engine.end()
