@@ -5,8 +5,8 @@
 A line of standard input has the kind of a job and the topic of its results, and starts it; the line
 "end" stops it, and "ended" is printed. The process ends if a query fails.
 
-Session windows are missing, because Spark writes their counts when they end and not each change. The
-table of the join is read once, where our queries follow its changes.
+Session windows are missing, because Spark writes their counts when they end and not each change.
+The table of the join is read once, where our queries follow its changes.
 """
 
 from __future__ import annotations
