@@ -49,7 +49,7 @@ class SparkQueryOptions:
     partitions: int | None = None
     emits_every_change: bool = False
     trigger_ms: int = 100
-    """No micro-batch begins sooner after the last one began; Spark looks for records as often."""
+    """No micro-batch begins sooner after the last one began, and in one that lasts no round."""
     commit_interval_ms: int = 2_000
     """How long a micro-batch of queries that share a stream lasts, at least once."""
     records_per_batch_max: int = 200_000

@@ -199,12 +199,13 @@ class Left:
 class Closing:
     """The end of what a task gets.
 
-    It reads on behind its ranges for `lasts_ms`, or until there is a file `ending`; 0: it reads the
-    ranges alone.
+    It reads on behind its ranges for `lasts_ms`, or until there is a file `ending`, in rounds that
+    begin at least `round_ms` apart. If `lasts_ms` is 0, it reads the ranges alone.
     """
 
     lasts_ms: int = 0
     ending: str = ""
+    round_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -262,7 +263,7 @@ def encode_parcel(parcel: Parcel) -> bytes:
         reached = [(*place, offset) for place, offset in of.reached.items()]
         return pack((_REPORT, of.label, encode_parcel(of.notes), of.failure, written, reached))
     if isinstance(of, Closing):
-        return pack((_CLOSING, of.lasts_ms, of.ending))
+        return pack((_CLOSING, of.lasts_ms, of.ending, of.round_ms))
     counts = (of.read, of.count, of.notes, of.calls, of.seconds, of.written)
     return pack((_NOTES, *counts, of.by_columns, of.latest_ms))
 

@@ -465,7 +465,7 @@ class SharedStream:
         # What a micro-batch that lasts has reached is written down when it is over.
         number = ledger.plan({} if lasts_ms else reached)
         batch = _Batch(number, members, began, self._ending_of(number) if lasts_ms else "")
-        closing = encode_parcel(Closing(lasts_ms, batch.ending))
+        closing = encode_parcel(Closing(lasts_ms, batch.ending, self._options.trigger_ms))
         labels = closing_labels(ledger.tasks)
         tasks = {task_of(label, ledger.tasks) for label in {label for label, _ in rows}}
         rows += [(labels[task], closing) for task in sorted(tasks)]

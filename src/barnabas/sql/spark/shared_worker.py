@@ -62,9 +62,6 @@ from barnabas.sql.spark.topology import member_of
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # comes without types
 
-ROUND_SECONDS: Final = 0.05
-"""Between the beginnings of rounds that have something to do: many records together take less time
-each."""
 FULL_RECORDS: Final = 10_000
 """A round of so many is behind, and the next follows at once."""
 IDLE_WAIT_MS: Final = 100
@@ -346,7 +343,7 @@ def _run_rounds(reading: RangeReading, members: Sequence[_Member], closing: Clos
             wait_ms = 0
         elif count:
             wait_ms = 0
-            time.sleep(max(0.0, min(began_s + ROUND_SECONDS, ends_s) - now_s))
+            time.sleep(max(0.0, min(began_s + closing.round_ms / 1000, ends_s) - now_s))
         else:
             wait_ms = max(1, min(left_ms, IDLE_WAIT_MS))
 

@@ -207,7 +207,6 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     monkeypatch.setattr(shared_worker, "poll_topics", made.poll)
     monkeypatch.setattr(shared_worker, "read_range", made.read)
     monkeypatch.setattr(shared_worker, "write_from_task", made.write)
-    monkeypatch.setattr(shared_worker, "ROUND_SECONDS", 0.0)
     worker_state._partitions.clear()
     return made
 

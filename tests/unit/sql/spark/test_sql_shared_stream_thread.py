@@ -198,7 +198,7 @@ def test_a_micro_batch_lasts_and_its_end_is_where_workers_came_to(world: World) 
     world.late = {("t", 0): 4}
     world.join("a")
     wait_until(lambda: world.queries["a"].read == 12, "all records")
-    assert world.closings[0].lasts_ms == 2_000
+    assert (world.closings[0].lasts_ms, world.closings[0].round_ms) == (2_000, 1)
     assert world.stream.offsets_of("a") == {"t": {0: 7, 1: 5}}
     # Of the partition without new records some may come, too.
     world.ends = {("t", 0): 8, ("t", 1): 5}

@@ -8,6 +8,7 @@ from barnabas.schemas.registry_client import RegistryTls
 from barnabas.spark.datasource.protocol import Prepared
 from barnabas.sql.spark.hosting import Hosting
 from barnabas.sql.spark.parcels import (
+    Closing,
     Left,
     Member,
     Notes,
@@ -74,8 +75,10 @@ def test_reports_come_back() -> None:
         Report(5, notes, None),
         Report(7, Notes(), "Traceback"),
         Report(8, notes, None, (written, written)),
+        Report(9, notes, None, (), {("t", 3): 2**40}),
     )
-    for parcel in (*reports, Left(), Turn(6, is_repeated=True)):
+    closing = Closing(2_000, "/endings/7", 100)
+    for parcel in (*reports, Left(), Turn(6, is_repeated=True), closing):
         assert decode_parcel(encode_parcel(parcel)) == parcel
 
 
