@@ -153,6 +153,7 @@ _SPARK_AIMS = {
 }
 QUERY_RIVALS = (
     ("streams", "Kafka Streams", QUERY_FIGURES),
+    ("alone", "Barnabas, own micro-batches", QUERY_FIGURES),
     (
         "spark",
         "Plain Spark SQL",

@@ -16,6 +16,7 @@ import argparse
 import statistics
 import sys
 import tempfile
+import time
 from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import replace
@@ -26,7 +27,7 @@ from bench.measure import TICKS_PER_SECOND, session_processes
 from bench.queries.engines import Engine, SqlServer
 from bench.queries.jobs import KINDS
 from bench.queries.run import ENGINES, RIVALS, engine_of
-from bench.queries.workloads import QuerySession, Reader, query_session
+from bench.queries.workloads import COMMITTED_SECONDS, QuerySession, Reader, query_session
 from bench.settings import Settings
 
 _JAVA: Final = "java"
@@ -69,11 +70,13 @@ def microseconds_by_part(
     try:
         engine.run(job)
         reader.await_covered(engine, session.total(kind), timeout)
+        time.sleep(COMMITTED_SECONDS)
         for _ in range(arguments.rounds):
             write = session.append(arguments.records, kind)
             before = ticks_by_part(session.broker_pid, engine.pid, threads=arguments.threads)
             write()
             reader.await_covered(engine, session.total(kind), timeout)
+            time.sleep(COMMITTED_SECONDS)
             after = ticks_by_part(session.broker_pid, engine.pid, threads=arguments.threads)
             for part, ticks in after.items():
                 used = (ticks - before[part]) / TICKS_PER_SECOND

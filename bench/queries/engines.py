@@ -59,6 +59,10 @@ class Engine(ABC):
     """The jobs that it can run."""
     has_exactly_once: ClassVar[bool] = True
 
+    @classmethod  # noqa: B027  most need nothing
+    def fetch(cls) -> None:
+        """Have what it needs on this machine. Raises RuntimeError where that is not available."""
+
     def __init__(self, directory: Path, access: EngineAccess, cores: int | None = None) -> None:
         """With `cores` it runs on the first so many cores."""
         self.directory = directory
@@ -133,11 +137,6 @@ class Engine(ABC):
 
 class LineEngine(Engine):
     """A program that starts and ends jobs as lines of its standard input say; one for all jobs."""
-
-    @classmethod
-    @abstractmethod
-    def fetch(cls) -> None:
-        """Have what it needs on this machine. Raises RuntimeError where that is not available."""
 
     @abstractmethod
     def command(self) -> list[str]:
@@ -237,9 +236,13 @@ def _classpath() -> str:
 
 
 class SqlServer(Engine):
-    """`barnabas sql server`, which runs queries on Spark; one server for all jobs."""
+    """`barnabas sql server`, which runs queries on Spark; one server for all jobs.
+
+    Its queries share micro-batches, as several would.
+    """
 
     name = "barnabas"
+    is_shared: ClassVar[bool] = True
     settings: ClassVar[dict[str, str]] = {}
     """More settings of all servers."""
 
@@ -258,6 +261,7 @@ class SqlServer(Engine):
             "ksql.service.id": f"bench_{port}_",
             "ksql.streams.state.dir": str(directory / "state"),
             "ksql.schema.registry.url": access.registry_url,
+            "ksql.runtime.feature.shared.enabled": str(self.is_shared).lower(),
             **self.settings,
         }
         self._start(
@@ -315,3 +319,10 @@ class SqlServer(Engine):
     def _stop(self) -> None:
         self.client.close()
         super()._stop()
+
+
+class LoneQueries(SqlServer):
+    """The same server with its default: each query has its own micro-batches."""
+
+    name = "alone"
+    is_shared = False

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from bench.queries.engines import Engine, KafkaStreams, LineEngine, SqlServer
+from bench.queries.engines import Engine, KafkaStreams, LoneQueries, SqlServer
 from bench.queries.flink import FlinkSql
 from bench.queries.jobs import KINDS
 from bench.queries.plain_spark import PlainSpark
@@ -22,7 +22,11 @@ from bench.queries.workloads import (
 )
 from bench.settings import Settings
 
-RIVALS: Final[dict[str, type[LineEngine]]] = {"spark": PlainSpark, "flink": FlinkSql}
+RIVALS: Final[dict[str, type[Engine]]] = {
+    "alone": LoneQueries,
+    "spark": PlainSpark,
+    "flink": FlinkSql,
+}
 """Measured if they are asked for."""
 ENGINES: Final[dict[str, type[Engine]]] = {
     "streams": KafkaStreams,

@@ -22,8 +22,15 @@ from barnabas.sql.spark.reading import why_spark_reads
 from barnabas.sql.spark.shared_ledger import Offsets, Share
 from barnabas.sql.spark.topology import MEMBER_PARTITIONS_MAX, Place, member_labels
 
-_RECORDS_MAX: Final = 50_000
-"""Of a topic and query in a micro-batch: one that catches up must not hold up the others."""
+_RECORDS_MIN: Final = 50_000
+
+
+def records_max(options: SparkQueryOptions, queries: int) -> int:
+    """How many records of a topic a query may have in a micro-batch that ends with them.
+
+    One that catches up must not hold up the others.
+    """
+    return max(_RECORDS_MIN, options.records_per_batch_max // max(1, queries))
 
 
 class Reader(Protocol):
@@ -115,9 +122,14 @@ def why_records_move(hosted: HostedPlan) -> str:
 
 
 def ranges_of(
-    participant: Participant, share: Share, ends: Listed, *, is_lasting: bool = False
+    participant: Participant,
+    share: Share,
+    ends: Listed,
+    count_max: int,
+    *,
+    is_lasting: bool = False,
 ) -> Iterator[Range]:
-    """The offsets that a query has not read, no more than one micro-batch may have.
+    """The offsets that a query has not read, at most `count_max` of each topic.
 
     A partition of its state that has to read some once more gets these, and all of them. If the
     micro-batch lasts, partitions without new records have empty ranges, as some may come.
@@ -137,7 +149,7 @@ def ranges_of(
             if first < end or (is_lasting and first == end):
                 behind[partition] = first, end
         for partition, (first, end) in behind.items():
-            until = min(end, first + max(1, _RECORDS_MAX // len(behind)))
+            until = min(end, first + max(1, count_max // len(behind)))
             yield Range(stage, place, topic, partition, first, until)
 
 

@@ -53,7 +53,7 @@ from barnabas.sql.spark.processor import SharedProcessor
 from barnabas.sql.spark.query import configure_session
 from barnabas.sql.spark.shared_commits import SharedCommits
 from barnabas.sql.spark.shared_ledger import Ledger, Offsets, known_queries
-from barnabas.sql.spark.shared_members import Participant, ranges_of, rows_of
+from barnabas.sql.spark.shared_members import Participant, ranges_of, records_max, rows_of
 from barnabas.sql.spark.shared_topics import SharedTopics, ids_of
 from barnabas.sql.spark.topology import closing_labels, member_labels, member_of, task_of
 from barnabas.sql.spark.worker import PARCEL_COLUMN, SCHEMA
@@ -432,6 +432,7 @@ class SharedStream:
         }
         self._is_waiting = False
         lasts_ms = 0 if self._has_to_end else self._options.commit_interval_ms
+        count_max = records_max(self._options, len(self._participants))
         rows: list[PushedRow] = []
         reached: dict[str, dict[tuple[str, int], int]] = {}
         began: dict[str, dict[tuple[int, str, int], int]] = {}
@@ -439,7 +440,7 @@ class SharedStream:
             share = ledger.shares[participant.query_id]
             ends = all_ends[participant.is_exactly_once]
             self._note_ends(participant, ends)
-            ranges = list(ranges_of(participant, share, ends, is_lasting=bool(lasts_ms)))
+            ranges = list(ranges_of(participant, share, ends, count_max, is_lasting=bool(lasts_ms)))
             if not ranges:
                 continue
             rows += rows_of(participant, share, ranges, ledger.tasks, ledger.number + 1)
