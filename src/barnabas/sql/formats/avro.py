@@ -164,9 +164,16 @@ def avro_reader(
     decode = fastavro.schemaless_reader
 
     def read(data: bytes) -> Row | None:
-        return convert(decode(io.BytesIO(data), avro, None))
+        return convert(decode(_Data(data), avro, None))
 
     return read
+
+
+class _Data(io.BytesIO):
+    """Data as fastavro's errors name them: not by their address in memory."""
+
+    def __repr__(self) -> str:
+        return "the data"
 
 
 def _has_entries(schema: Schema) -> bool:

@@ -201,13 +201,16 @@ def plans(draw: st.DrawFn, format_name: str) -> QueryPlan:
     return plan
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data(), format_name=st.sampled_from(FORMATS))
 def test_queries_with_the_same_records_do_what_they_do_with_their_own(
     data: st.DataObject, format_name: str
 ) -> None:
     registry = MemoryRegistry()
     write = None if format_name in DECLARED else written_by(format_name, registry)
+    # Later ids are higher, and damage makes lower ones. It must not make the id of a sink's schema,
+    # which is registered for one query and not yet for the one before.
+    registry.add("other", "AVRO", '"int"', given_id=10)
     batches = data.draw(parts(format_name, write))
     formats = [format_name] * data.draw(st.integers(1, 3))
     if data.draw(st.integers(0, 4)) == 0:

@@ -312,6 +312,12 @@ def test_cut_data_are_refused(cut) -> None:
         deserialize(b"{}" + data)
 
 
+def test_errors_name_no_address_in_memory() -> None:
+    serialize, deserialize = serde([DOUBLE])
+    with pytest.raises(FormatError, match=r": cannot read double from the data$"):
+        deserialize(serialize([1.5])[:-1])
+
+
 def test_schemas_that_are_not_there_or_none() -> None:
     store = MemoryRegistry()
     _, deserialize = serde([INTEGER], store)
