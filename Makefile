@@ -40,14 +40,17 @@ help:
 
 setup: $(INSTALLED)
 
+# Spark is built from its sources, 430 MB of jars: they are not compressed on their way into .venv.
+# Nor is what is installed compiled: tests import a sixth of it, and Python keeps what it compiles.
+$(INSTALLED): export DIST_EXTRA_CONFIG = $(CURDIR)/tools/wheels.cfg
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or later is needed: make PYTHON=/path/to/python3.11 setup"; exit 1; }
 	@test -x $(BIN)/python || { echo "Creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "Installing into $(VENV) (some 600 MB the first time, most of it Spark)"
-	$(BIN)/python -m pip install --disable-pip-version-check \
+	$(BIN)/python -m pip install --disable-pip-version-check --no-compile \
 		$(if $(MAKE_TERMOUT),--progress-bar on,--quiet) -e '.[dev]'
-	$(if $(SPARK),$(BIN)/python -m pip install --disable-pip-version-check --quiet pyspark==$(SPARK))
+	$(if $(SPARK),$(BIN)/python -m pip install --disable-pip-version-check --no-compile --quiet pyspark==$(SPARK))
 	@touch $@
 
 # Apache Kafka's own jars, which tests compare with and the benchmark runs. Without Maven, or
@@ -88,11 +91,12 @@ audit: setup
 imports:
 	$(BIN)/lint-imports
 
-# All of `make check`: types are checked by tests/checks, while other tests wait. Most tests wait for
-# other programs: five processes use two cores well. tests/conftest.py shares the tests out.
+# All of `make check`: types are checked while tests are collected, and tests/checks looks at the
+# result. Most tests wait for other programs: five processes use two cores well. tests/conftest.py
+# shares the tests out.
 test: setup
 	@$(BESIDE_EACH_OTHER) style imports audit $(KAFKA_LIBS)
-	$(BIN)/pytest --processes $(JOBS) $(ARGS)
+	$(BIN)/pytest --processes $(JOBS) $(if $(ARGS),$(ARGS),--begin-types)
 
 # Plain, and then secured: tests/clients/secured_matrix.py lists what takes no part in that.
 test-cluster: setup | $(KAFKA_LIBS)
