@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from barnabas.base.peer_lines import PEER_LINES, REPEATED_LINES
+from support import type_check
 from support.effort import EFFORT, examples
 from support.ended_by_sigterm import end_by_sigterm
 from support.leftovers import kill_what_outlives_us
@@ -38,6 +39,8 @@ SPARK = (
 )
 """Modules that start Spark: one after another, as Spark's resolver of jars wants its cache alone,
 and a JVM of Spark's is reused by the next module."""
+TYPES = "checks/test_types.py"
+"""Waits for mypy, so it runs last."""
 EXPENSIVE = frozenset({"database_server", "java", "secured_node", "three_nodes"})
 """Fixtures of the session that start other programs: as few processes as possible have them."""
 NODES_THREAD = "barnabas-cluster"
@@ -50,16 +53,21 @@ MINUTES = float(os.environ.get("MINUTES", "10"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that shares tests out."""
+    """Add the options of `make test`."""
     parser.addoption(
         "--processes", type=int, default=0, help="run tests in as many processes, forked once"
     )
+    parser.addoption(
+        "--begin-types", action="store_true", help="check types while tests are collected"
+    )
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Leave no process behind when a limit of time, or a kill, ends the whole run."""
     end_by_sigterm()
     kill_what_outlives_us()
+    if config.option.begin_types:
+        type_check.begin()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -80,11 +88,13 @@ def _groups(items: list[pytest.Item]) -> list[Group]:
         assert isinstance(item, pytest.Function)
         module = item.nodeid.partition("::")[0].removeprefix("tests/")
         is_sparks = module.startswith(SPARK)
-        group = groups.setdefault("spark" if is_sparks else module, Group())
+        group = groups.setdefault("spark" if is_sparks else module, Group(is_longest=is_sparks))
         group.indices.append(index)
         if not is_sparks:  # else other modules would wait for the end of Spark's
             group.needs |= EXPENSIVE.intersection(item.fixturenames)
-    return list(groups.values())
+    if TYPES in groups:
+        groups[TYPES] = groups.pop(TYPES)
+    return sorted(groups.values(), key=lambda group: not group.is_longest)
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,22 +1,17 @@
 """The types of the product and of the tests, as `make check` checks them.
 
-Here they share the time that other tests spend waiting: by themselves they take more than a minute
-on a machine that has not run them before.
+By itself mypy takes a minute on a machine that has not run it before. `make test` begins it while
+tests are collected, and asks for its result after all other tests.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from support import type_check
 
 
 @pytest.mark.timeout(600)
 def test_types_are_right() -> None:
-    command = [sys.executable, "-m", "mypy"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=580)
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    code, output = type_check.result()
+    assert code == 0, output

@@ -48,6 +48,8 @@ END_S = 180
 """The limit for a process to stop the fixtures of its session, and itself."""
 INTERRUPTED_S = 20
 """The same where the whole run is interrupted."""
+YIELDING = 5
+"""The niceness of processes beside that with the longest group: they get a third of its share."""
 PR_SET_PDEATHSIG = 1
 """Linux's prctl(2): the signal that a process gets when its parent ends."""
 
@@ -60,6 +62,8 @@ class Group:
     """Of the session's items."""
     needs: set[str] = field(default_factory=set)
     """Fixtures that take long to start, and last as long as the process."""
+    is_longest: bool = False
+    """The other processes yield to the longest group, which is the first one."""
 
 
 @dataclass(slots=True)
@@ -73,6 +77,8 @@ class Process:
     """The needs of the groups that were given to it."""
     left: deque[int] = field(default_factory=deque)
     """The indices of the tests of its group that have not ended. The first one runs."""
+    has_longest: bool = False
+    """Its group is the longest one."""
     is_ending: bool = False
     ends_by_s: float | None = None
     """When it is killed if it has not ended by then."""
@@ -159,6 +165,7 @@ class _Parent:
         directory = factory.getbasetemp() / f"process-{self._started}"
         process = Process(self._started, os.getpid(), here)
         self._started += 1
+        yields = not self._groups[0].is_longest
         pid = os.fork()
         if pid:
             there.close()
@@ -172,6 +179,8 @@ class _Parent:
         self._processes.clear()
         child = _Child(self._session, there)
         child.begin(process.pid, process.number, directory)
+        if yields:
+            os.nice(YIELDING)
         child.run()
 
     def _stop_if_wanted(self) -> None:
@@ -247,7 +256,8 @@ class _Parent:
             self._report(process, report)
             self._log_finish(index)
             if process.left:
-                self._groups.insert(0, Group(list(process.left), process.has))
+                left = Group(list(process.left), process.has, process.has_longest)
+                self._groups.insert(0, left)
         elif not is_well:
             self._session.shouldfail = f"process p{process.number} ended {how} after its tests"
         self._stop_if_wanted()
@@ -262,6 +272,7 @@ class _Parent:
         self._groups.remove(group)
         process.has |= group.needs
         process.left = deque(group.indices)
+        process.has_longest = group.is_longest
         self._send(process, group.indices)
         self._log_start(process)
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from support import type_check
 from support.node_process import wait_until
-from support.processes import Group, next_group
+from support.processes import YIELDING, Group, next_group
 
 TESTS = Path(__file__).parents[2]
 START_TIMEOUT_S = 90
@@ -206,7 +207,26 @@ def test_a_process_does_not_idle_when_only_others_have_what_is_needed() -> None:
     assert next_group([group], set(), {"java"}) is group
 
 
+def test_others_yield_to_the_longest_group(
+    run: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    print_niceness = "import os\ndef test_it(): print(f'{__name__}={os.nice(0)}'); assert False"
+    _write(tmp_path, {"test_short.py": print_niceness, "unit/streams/test_long.py": print_niceness})
+    it = run("--processes=2", output=subprocess.PIPE)
+    text = it.communicate(timeout=START_TIMEOUT_S)[0].decode()
+    found = dict(re.findall(r"(test_short|test_long)=(\d+)", text))
+    own = os.nice(0)
+    assert found == {"test_long": str(own), "test_short": str(min(own + YIELDING, 19))}, text
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_the_result_of_a_command_in_the_background(code: int) -> None:
+    type_check.begin(["sh", "-c", f"echo one; echo two >&2; exit {code}"])
+    assert type_check.result() == (code, "one\ntwo")
+
+
 def _write(directory: Path, files: dict[str, str]) -> None:
     (directory / "test_it.py").unlink()
     for name, text in files.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text)
