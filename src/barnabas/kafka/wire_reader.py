@@ -286,12 +286,17 @@ class WireReader:
                         self._take(place, offsets[place], one, found)
                     except CorruptBatchError as corrupt:
                         errors[place] = ReadError(_told(place, offsets[place], str(corrupt)))
+                    except ReadError as refusal:
+                        errors[place] = refusal
 
     def _take(
         self, place: Place, offset: int, answer: PartitionData, found: dict[Place, Polled]
     ) -> None:
-        """Add an answer for a partition. Raises CorruptBatchError."""
+        """Add an answer for a partition. Raises CorruptBatchError, ReadError."""
         error = ErrorCode.of(answer.error_code)
+        if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            # Its metadata may be readable all the same, so nothing else would say that.
+            raise ReadError(_told(place, offset, f"{error.name}: {error.message}"))
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
             try:
                 earliest = self._offset(place, EARLIEST)

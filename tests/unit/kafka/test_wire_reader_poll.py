@@ -321,6 +321,18 @@ def test_a_topic_that_is_refused_is_an_error_of_its_partitions(
     assert "cannot read topic b: TOPIC_AUTHORIZATION_FAILED" in str(errors[C])
 
 
+def test_a_topic_that_may_be_described_and_not_read_is_an_error(
+    cluster: Cluster, reader: WireReader
+) -> None:
+    """Its ACL was withdrawn: its queries must not wait for records for ever."""
+    cluster.put(A, 0, 1)
+    cluster.errors[C] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    found, errors = reader.poll({A: 0, C: 0}, 0)
+    assert reached(found) == {A: 1}
+    assert list(errors) == [C]
+    assert "cannot read b-0 at offset 0: TOPIC_AUTHORIZATION_FAILED" in str(errors[C])
+
+
 def test_a_damaged_batch_is_an_error_of_its_partition(cluster: Cluster, reader: WireReader) -> None:
     cluster.put(A, 0, 1)
     cluster.batches[C].append(b"\0" * 80)
