@@ -328,6 +328,8 @@ def _named(member: _Member, one: Range) -> tuple[Any, ...]:
 
 def _run_rounds(reading: RangeReading, members: Sequence[_Member], closing: Closing) -> None:
     """Run labels, at least once, on what comes until the micro-batch ends, or one fails."""
+    if not members:  # the task has states to delete
+        return
     ends_s = time.monotonic() + closing.lasts_ms / 1000
     # A stream's record is joined to the table's rows that were there when it was written.
     tables = set().union(*(member.tables() for member in members))
@@ -339,13 +341,11 @@ def _run_rounds(reading: RangeReading, members: Sequence[_Member], closing: Clos
         if now_s >= ends_s or any(one.failure for one in members) or os.path.exists(closing.ending):
             return
         left_ms = int(1000 * (ends_s - now_s))
-        if count >= FULL_RECORDS:
-            wait_ms = 0
-        elif count:
-            wait_ms = 0
-            time.sleep(max(0.0, min(began_s + closing.round_ms / 1000, ends_s) - now_s))
-        else:
-            wait_ms = max(1, min(left_ms, IDLE_WAIT_MS))
+        # A poll does not wait while no partition can be asked.
+        lasts_ms = closing.round_ms if count else wait_ms
+        wait_ms = 0 if count else max(1, min(left_ms, IDLE_WAIT_MS))
+        if count < FULL_RECORDS:
+            time.sleep(max(0.0, min(began_s + lasts_ms / 1000, ends_s) - now_s))
 
 
 def _run_round(

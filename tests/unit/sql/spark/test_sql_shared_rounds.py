@@ -298,6 +298,28 @@ def test_an_idle_task_waits_in_its_polls_and_reports_nothing(world: World) -> No
     assert world.states == {}
 
 
+def test_polls_that_do_not_wait_are_not_repeated_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a leader for any partition, or with labels at several offsets, a poll is immediate."""
+    pauses: list[float] = []
+    monkeypatch.setattr(shared_worker.time, "sleep", pauses.append)
+    monkeypatch.setattr(shared_worker, "IDLE_WAIT_MS", 60_000)
+    world.coming = [0, 0, 0, 0]
+    assert world.run({0: (COUNT, 0)}, 0, lasts_ms=600_000) == {}
+    assert len(world.polls) == 4
+    # The first poll, which was not to wait, is followed by the second at once.
+    assert [pause > 30 for pause in pauses] == [False, True, True]
+
+
+def test_a_task_that_only_deletes_states_does_not_last(world: World) -> None:
+    world.run({0: (COUNT, 0)}, 20)
+    label = member_labels(0, 1, TASKS)[0]
+    assert world.states[label]
+    assert world.run({}, 0, lasts_ms=60_000, left=(0,)) == {}
+    assert (world.states[label], world.polls) == ({}, [])
+
+
 def test_a_micro_batch_ends_with_its_time(world: World) -> None:
     world.coming = [10]
     reports = world.run({0: (COUNT, 0)}, 0, lasts_ms=1)
