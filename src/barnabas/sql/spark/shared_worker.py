@@ -359,7 +359,7 @@ def _run_round(
     polls = max(map(len, places.values()), default=0)
     at_offsets = {place: sorted(offsets) for place, offsets in places.items()}
     found: dict[tuple[Place, int], PolledColumns] = {}
-    errors: dict[Place, ReadError] = {}
+    errors: dict[tuple[Place, int], ReadError] = {}
     for number in range(polls):
         # Labels of a partition that are at several offsets take several requests.
         asked = {
@@ -367,11 +367,11 @@ def _run_round(
         }
         polled, refused = poll_topics(reading, asked, wait_ms if polls == 1 else 0, tables)
         found.update({(place, asked[place]): one for place, one in polled.items()})
-        errors.update(refused)
+        errors.update({(place, asked[place]): error for place, error in refused.items()})
     for member in members:
         if member.failure is not None:
             continue
-        error = next((errors[place] for place in member.offsets if place in errors), None)
+        error = next((errors[at] for at in member.offsets.items() if at in errors), None)
         if error is not None:
             member.fail(error)
             continue

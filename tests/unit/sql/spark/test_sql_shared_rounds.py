@@ -58,6 +58,8 @@ class World:
         """The label that the state means."""
         self.results: dict[str, list[TopicRecord]] = {}
         self.errors: dict[Place, ReadError] = {}
+        self.damaged: dict[Place, int] = {}
+        """The offset at which a batch of a partition is damaged."""
         self.fails: set[str] = set()
         """Topics of sinks that cannot be written."""
         self.polls: list[dict[Place, int]] = []
@@ -113,7 +115,12 @@ class World:
             ends = end if topic == "s" else len(self.topics[topic])
             if first < ends and (topic, partition) not in self.errors:
                 found[topic, partition] = PolledColumns(ends, [self.columns(topic, first, ends)])
-        return found, {place: of for place, of in self.errors.items() if place in offsets}
+        errors = {place: of for place, of in self.errors.items() if place in offsets}
+        for place, offset in self.damaged.items():
+            if offsets.get(place) == offset:
+                del found[place]
+                errors[place] = ReadError("damaged")
+        return found, errors
 
     def read(
         self, _: RangeReading, topic: str, partition: int, first: int, until: int
@@ -355,6 +362,14 @@ def test_a_topic_that_cannot_be_read_fails_its_queries(world: World, lasts_ms: i
     assert reports[0].failure is None
     assert "cannot read topic other" in (reports[1].failure or "")
     assert counts(world.last("Q0")) == counted(world.topics["s"][:20])
+
+
+def test_damaged_records_fail_only_the_queries_that_have_come_to_them(world: World) -> None:
+    world.damaged = {("s", 0): 10}
+    world.coming = [40]
+    reports = world.run({0: (FILTER, 10), 1: (FILTER, 25)}, 0, lasts_ms=60_000)
+    assert "damaged" in (reports[0].failure or "")
+    assert (reports[1].failure, reports[1].reached) == (None, {("s", 0): 40})
 
 
 def test_tables_are_polled_after_the_streams_that_are_joined_to_them(world: World) -> None:
