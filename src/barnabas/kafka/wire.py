@@ -371,6 +371,8 @@ class Brokers:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._connections: dict[tuple[str, int], Connection] = {}
+        self._silent: set[tuple[str, int]] = set()
+        """Bootstrap servers that did not answer last: they are asked after the others."""
 
     def any(self) -> Connection:
         """Return a connection to the first bootstrap server that answers.
@@ -378,11 +380,15 @@ class Brokers:
         Raises WireError, AccessError.
         """
         problem = WireError("there are no bootstrap servers")
-        for address in self._access.addresses():
+        for address in sorted(self._access.addresses(), key=self._silent.__contains__):
             try:
-                return self.at(*address)
+                connection = self.at(*address)
             except WireError as error:
                 problem = error
+                self._silent.add(address)
+            else:
+                self._silent.discard(address)
+                return connection
         raise problem
 
     def at(self, host: str, port: int) -> Connection:

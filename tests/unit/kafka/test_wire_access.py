@@ -8,6 +8,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,28 @@ def test_bootstrap_servers_are_read_as_librdkafka_reads_them(
 def test_a_bootstrap_server_that_is_none_is_refused() -> None:
     with pytest.raises(AccessError, match="'a:x' is not host:port"):
         Brokers(Access("a:x")).any()
+
+
+def test_a_bootstrap_server_that_did_not_answer_is_asked_after_the_others() -> None:
+    """One that is frozen is waited for once, and not for each request."""
+    asked: list[str] = []
+    frozen = {"a"}
+
+    class Some(Brokers):
+        def at(self, host: str, port: int) -> Any:
+            asked.append(host)
+            if host in frozen:
+                raise WireError("no answer")
+            return host
+
+    brokers = Some(Access("a:1,b:1,c:1"))
+    assert [brokers.any(), brokers.any()] == ["b", "b"]
+    assert asked == ["a", "b", "b"]
+    frozen.update("bc")
+    with pytest.raises(WireError, match="no answer"):
+        brokers.any()
+    frozen.remove("c")
+    assert brokers.any() == "c"
 
 
 @pytest.fixture
