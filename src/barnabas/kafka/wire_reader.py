@@ -47,11 +47,16 @@ _RECORD_SIZE_BYTES: Final = 1024
 """What a record of a range may take: a short range does not need a long answer."""
 _ANSWER_SIZE_BYTES_MAX: Final = 2**31 - 1
 _WAIT_MS_MAX: Final = 500
-POLLED_SIZE_BYTES_MAX: Final = 2 * 1024 * 1024
-"""Of a partition in an answer to `poll`."""
+POLL_SIZE_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Of one answer to `poll`: its caller runs all of it before the next."""
+POLLED_SIZE_BYTES_MAX: Final = 1024 * 1024
+"""Of a partition in it."""
 _SILENT_SECONDS: Final = 0.2
 _SILENT_SECONDS_MAX: Final = 10.0
 """`poll` leaves a partition without a leader out for so long: longer each time."""
+_TIMEOUTS_APART: Final = 3.0
+"""And for so many times the time that a node was waited for: all others had to wait, too."""
+_GOLDEN: Final = 0.618034
 _FETCH_VERSION_MAX: Final = 12
 _NO_SESSION_EPOCH: Final = -1
 _BACKOFF_FIRST_MS: Final = 20
@@ -118,6 +123,8 @@ class WireReader:
         self._is_moved = False
         """True if the next poll has to ask who leads."""
         self._polls = 0
+        self._throttled: dict[int, float] = {}
+        """Until when nodes are not polled, as they have asked for."""
 
     def close(self) -> None:
         """Close the connections; the next range opens what it needs."""
@@ -171,32 +178,46 @@ class WireReader:
             time.sleep(pause)
 
     def poll(
-        self, offsets: Mapping[Place, int], wait_ms: int, last: Collection[Place] = ()
+        self,
+        offsets: Mapping[Place, int],
+        wait_ms: int,
+        last: Collection[Place] = (),
+        size_bytes_max: int = POLL_SIZE_BYTES_MAX,
     ) -> tuple[dict[Place, Polled], dict[Place, ReadError]]:
         """Fetch what partitions have from these offsets on, and why some cannot be read at all.
 
         If nothing is there, waits up to `wait_ms`, in steps where several nodes lead. Partitions in
         `last` are asked after all others: records of the others come with those in `last` that were
-        acknowledged before they were sent, unless an answer is full. Partitions without a leader,
-        or whose leader does not answer, are left out and asked again later.
+        acknowledged before they were sent, unless they are too many. Partitions without a leader,
+        or whose leader does not answer, are left out and asked again later. So are all of a node
+        that has us wait; if it leads some in `last`, nothing is asked meanwhile.
         """
         found: dict[Place, Polled] = {}
         errors: dict[Place, ReadError] = {}
         nodes = self._by_leader(offsets, errors)
+        now_s = time.monotonic()
+        for node in [node for node in nodes if self._throttled.get(node, now_s) > now_s]:
+            if any(place in last for place in nodes.pop(node)):
+                return found, errors
         wait_ms = min(wait_ms // max(1, len(nodes)), _WAIT_MS_MAX)
+        is_full = False
         for node, places in nodes.items():
             asked = {place: offsets[place] for place in places}
-            self._poll_node(node, asked, wait_ms, last, (found, errors))
+            size = self._poll_node(node, asked, wait_ms, last, size_bytes_max, (found, errors))
+            # The partitions at its end may have found no room.
+            is_full = is_full or size >= size_bytes_max // 2
             if found:
                 wait_ms = 0
-        if len(nodes) > 1 and any(place not in last for place in found):
+        if (len(nodes) > 1 or is_full) and any(place not in last for place in found):
             for node, places in nodes.items():
                 behind = {
                     place: found[place].next if place in found else offsets[place]
                     for place in places
                     if place in last and place not in self._silent and place not in errors
                 }
-                self._poll_node(node, behind, 0, last, (found, errors))
+                if behind:
+                    time.sleep(max(0.0, self._throttled.get(node, 0.0) - time.monotonic()))
+                self._poll_node(node, behind, 0, last, size_bytes_max, (found, errors))
         return found, errors
 
     def _by_leader(
@@ -217,7 +238,7 @@ class WireReader:
             return {}
         except WireError as error:
             self._brokers.close()
-            self._leave_out(asked, str(error))
+            self._leave_out(asked, str(error), time.monotonic() - now_s)
             return {}
         # One that was deleted would be asked for with each poll.
         self._topics.intersection_update(self._leaders.topics)
@@ -239,16 +260,18 @@ class WireReader:
         offsets: Mapping[Place, int],
         wait_ms: int,
         last: Collection[Place],
+        size_bytes_max: int,
         answers: tuple[dict[Place, Polled], dict[Place, ReadError]],
-    ) -> None:
-        """Add what a node has of the partitions that it leads."""
+    ) -> int:
+        """Add what a node has of the partitions that it leads; returns how many bytes."""
         if not offsets:
-            return
+            return 0
         found, errors = answers
         self._polls += 1
         places = list(offsets)
-        # An answer that is full has nothing of the partitions at its end.
-        at = self._polls % len(places)
+        # An answer that is full has nothing of the partitions at its end. The first is never the
+        # same for long, also if each second poll is of these partitions.
+        at = int(self._polls * _GOLDEN % 1 * len(places))
         places = sorted(places[at:] + places[:at], key=lambda place: place in last)
         topics: dict[str, list[FetchPartition]] = defaultdict(list)
         for topic, number in places:
@@ -262,11 +285,12 @@ class WireReader:
         request = FetchRequest(
             max_wait_ms=wait_ms,
             min_bytes=1,
-            max_bytes=self._size_max,
+            max_bytes=size_bytes_max,
             isolation_level=int(self._is_committed_only),
             session_epoch=_NO_SESSION_EPOCH,
             topics=[FetchTopic(topic=topic, partitions=of) for topic, of in topics.items()],
         )
+        began_s = time.monotonic()
         try:
             answer = self._connection_to(node).call(FETCH, request, _FETCH_VERSION_MAX)
             error = ErrorCode.of(answer.error_code)
@@ -274,20 +298,24 @@ class WireReader:
                 raise WireError(f"the broker refused a fetch: {error.name}")
         except (WireError, AccessError) as error:
             self._brokers.close()
-            self._leave_out(places, str(error))
-            return
+            self._leave_out(places, str(error), time.monotonic() - began_s)
+            return 0
         if answer.throttle_time_ms > 0:
-            time.sleep(min(answer.throttle_time_ms / 1000, self._patience_seconds))
+            throttled_s = min(answer.throttle_time_ms / 1000, self._patience_seconds)
+            self._throttled[node] = time.monotonic() + throttled_s
+        size = 0
         for topic_answer in answer.responses:
             for one in topic_answer.partitions:
                 place = topic_answer.topic, one.partition_index
                 if place in offsets:
+                    size += len(one.records or b"")
                     try:
                         self._take(place, offsets[place], one, found)
                     except CorruptBatchError as corrupt:
                         errors[place] = ReadError(_told(place, offsets[place], str(corrupt)))
                     except ReadError as refusal:
                         errors[place] = refusal
+        return size
 
     def _take(
         self, place: Place, offset: int, answer: PartitionData, found: dict[Place, Polled]
@@ -321,12 +349,13 @@ class WireReader:
                     polled.fetched.append(Fetched(offset, answer.records, seen))
                     polled.next = reached
 
-    def _leave_out(self, places: Iterable[Place], why: str) -> None:
-        """Poll these again later."""
+    def _leave_out(self, places: Iterable[Place], why: str, took_s: float = 0.0) -> None:
+        """Poll these again later; `took_s`: how long their node was waited for."""
         self._is_moved = True
         for place in places:
             _, failures = self._silent.get(place, (0.0, 0))
             pause_s = doubled(_SILENT_SECONDS, _SILENT_SECONDS_MAX, failures)
+            pause_s = max(pause_s, _TIMEOUTS_APART * took_s)
             self._silent[place] = time.monotonic() + pause_s, failures + 1
             if failures:  # a leader that has just moved is nothing to tell
                 _log.warning("%s-%d is asked again in %.1f s: %s", *place, pause_s, why)

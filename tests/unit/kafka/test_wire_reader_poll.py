@@ -49,7 +49,8 @@ class Cluster(Brokers):
         self.asked: list[tuple[int, Any]] = []
         self.before: Callable[[int], None] = lambda node: None
         """Called before a node answers a fetch."""
-        self.throttle_ms = 0
+        self.throttles_ms: dict[int, int] = {}
+        """How long nodes have a client wait."""
         self.lookups = 0
         """Requests for metadata."""
 
@@ -102,19 +103,33 @@ class _Node:
         assert api is FETCH
         cluster.asked.append((self.number, request))
         cluster.before(self.number)
-        answers = [
-            FetchableTopicResponse(
-                topic=topic.topic,
-                partitions=[
-                    self._answer((topic.topic, asked.partition), asked.fetch_offset)
-                    for asked in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-        return FetchResponse(responses=answers, throttle_time_ms=cluster.throttle_ms)
+        answers, room = [], request.max_bytes
+        for topic in request.topics:
+            partitions = []
+            for asked in topic.partitions:
+                at_most = min(room, asked.partition_max_bytes)
+                # The first batch comes in any case.
+                at_least = 1 if room == request.max_bytes else 0
+                one = self._answer((topic.topic, asked.partition), asked.fetch_offset)
+                one.records = self._first(one.records, at_least, at_most)
+                room -= len(one.records)
+                partitions.append(one)
+            answers.append(FetchableTopicResponse(topic=topic.topic, partitions=partitions))
+        throttle_ms = cluster.throttles_ms.get(self.number, 0)
+        return FetchResponse(responses=answers, throttle_time_ms=throttle_ms)
 
-    def _answer(self, place: Place, offset: int) -> PartitionData:
+    @staticmethod
+    def _first(batches: bytes, at_least: int, at_most: int) -> bytes:
+        """The first whole batches: so many in any case, others if they fit."""
+        end = count = 0
+        while end < len(batches):
+            size = 12 + int.from_bytes(batches[end + 8 : end + 12], "big")
+            if count >= at_least and end + size > at_most:
+                break
+            end, count = end + size, count + 1
+        return batches[:end]
+
+    def _answer(self, place: Place, offset: int) -> Any:
         cluster = self.cluster
         error = cluster.errors.get(place, ErrorCode.NONE)
         if cluster.leaders[place] != self.number:
@@ -210,6 +225,82 @@ def test_no_partition_is_always_the_last(cluster: Cluster, reader: WireReader) -
         reader.poll({A: 0, C: 0}, 0)
         first.add(cluster.asked[-1][1].topics[0].topic)
     assert first == {"a", "b"}
+
+
+def test_no_partition_is_always_the_last_if_several_nodes_are_polled_in_turn() -> None:
+    places = [("a", number) for number in range(6)]
+    other = ("b", 0)
+    cluster = Cluster({**dict.fromkeys(places, 1), other: 2})
+    reader = WireReader({}, brokers=cluster)
+    first = set()
+    for _ in range(24):
+        reader.poll(dict.fromkeys((*places, other), 0), 0)
+        node, request = cluster.asked[-2]
+        assert node == 1
+        first.add(request.topics[0].partitions[0].partition)
+    assert first == set(range(6))
+
+
+def test_tables_have_room_beside_streams_that_are_far_behind(
+    cluster: Cluster, reader: WireReader
+) -> None:
+    """A stream's record must not be joined before the table's rows have been asked for."""
+    for first in range(0, 100, 10):
+        cluster.put(C, first, 10)
+    cluster.put(A, 0, 2)
+    size = sum(map(len, cluster.batches[C][:3]))
+    found, _ = reader.poll({A: 0, C: 0}, 0, last={A}, size_bytes_max=size)
+    assert reached(found) == {A: 2, C: 30}
+    assert {request.max_bytes for _, request in cluster.asked} == {size}
+    cluster.asked.clear()
+    reader.poll({A: 2, C: 90}, 0, last={A}, size_bytes_max=size)
+    assert len(cluster.asked) == 1
+
+
+def test_a_node_that_has_us_wait_holds_up_no_other(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 100.0
+    monkeypatch.setattr("barnabas.kafka.wire_reader.time.monotonic", lambda: now_s)
+    reader = WireReader({}, brokers=cluster)
+    cluster.throttles_ms[1] = 5_000
+    cluster.put(A, 0, 1)
+    cluster.put(B, 0, 1)
+    found, _ = reader.poll({A: 0, B: 0}, 0)
+    assert reached(found) == {A: 1, B: 1}
+    cluster.put(A, 1, 1)
+    cluster.put(B, 1, 1)
+    found, _ = reader.poll({A: 1, B: 1}, 0)
+    assert reached(found) == {B: 2}
+    # It has a table's rows: streams wait for them.
+    assert reader.poll({A: 1, B: 1}, 0, last={A}) == ({}, {})
+    cluster.throttles_ms.clear()
+    now_s = 105.0
+    found, _ = reader.poll({A: 1, B: 1}, 0, last={A})
+    assert reached(found) == {A: 2, B: 2}
+
+
+def test_a_node_that_is_waited_for_in_vain_is_asked_seldom(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is frozen: each question takes the time limit, and nothing else is read meanwhile."""
+    now_s = 100.0
+    monkeypatch.setattr("barnabas.kafka.wire_reader.time.monotonic", lambda: now_s)
+    reader = WireReader({}, brokers=cluster)
+    waited_s = 0.0
+
+    def freezes(node: int) -> None:
+        nonlocal now_s, waited_s
+        if node == 1:
+            now_s += 10
+            waited_s += 10
+            raise WireError("no answer")
+
+    cluster.before = freezes
+    while now_s < 1_000:
+        now_s += 1
+        reader.poll({A: 0, B: 0}, 0)
+    assert 0 < waited_s < 300
 
 
 def test_records_that_retention_deleted_are_skipped(
