@@ -57,13 +57,17 @@ class PolledColumns:
 
 
 def poll_topics(
-    reading: RangeReading, offsets: Mapping[Place, int], wait_ms: int, last: Collection[Place] = ()
+    reading: RangeReading,
+    offsets: Mapping[Place, int],
+    wait_ms: int,
+    last: Collection[Place],
+    size_bytes_max: int,
 ) -> tuple[dict[Place, PolledColumns], dict[Place, ReadError]]:
     """What partitions have from these offsets on, and why some cannot be read.
 
-    `wait_ms` and `last` are those of `WireReader.poll`.
+    `wait_ms`, `last` and `size_bytes_max` are those of `WireReader.poll`.
     """
-    polled, errors = _reader_of(reading).poll(offsets, wait_ms, last)
+    polled, errors = _reader_of(reading).poll(offsets, wait_ms, last, size_bytes_max)
     found: dict[Place, PolledColumns] = {}
     for place, one in polled.items():
         try:

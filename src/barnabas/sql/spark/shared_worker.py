@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
 
-from barnabas.kafka.wire_reader import Place, ReadError
+from barnabas.kafka.wire_reader import POLL_SIZE_BYTES_MAX, Place, ReadError
 from barnabas.spark.datasource.committer import task_prefix
 from barnabas.spark.datasource.options import SinkOptions, options_of
 from barnabas.spark.datasource.protocol import Prepared
@@ -361,11 +361,14 @@ def _run_round(
     found: dict[tuple[Place, int], PolledColumns] = {}
     errors: dict[tuple[Place, int], ReadError] = {}
     for number in range(polls):
-        # Labels of a partition that are at several offsets take several requests.
+        # Labels of a partition that are at several offsets take several requests. Their answers
+        # are in memory together.
         asked = {
             place: offsets[number] for place, offsets in at_offsets.items() if number < len(offsets)
         }
-        polled, refused = poll_topics(reading, asked, wait_ms if polls == 1 else 0, tables)
+        polled, refused = poll_topics(
+            reading, asked, wait_ms if polls == 1 else 0, tables, POLL_SIZE_BYTES_MAX // polls
+        )
         found.update({(place, asked[place]): one for place, one in polled.items()})
         errors.update({(place, asked[place]): error for place, error in refused.items()})
     for member in members:

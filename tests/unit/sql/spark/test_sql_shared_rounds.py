@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.kafka.wire_reader import Place, ReadError
+from barnabas.kafka.wire_reader import POLL_SIZE_BYTES_MAX, Place, ReadError
 from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.runtime.topics import TopicRecord
@@ -64,6 +64,7 @@ class World:
         """Topics of sinks that cannot be written."""
         self.polls: list[dict[Place, int]] = []
         self.waits_ms: list[int] = []
+        self.sizes: list[int] = []
         self.coming: list[int] = []
         """How many records of `s` are there at each poll; the last of them ends the micro-batch."""
         self.ending: Path | None = None
@@ -102,9 +103,11 @@ class World:
         offsets: Mapping[Place, int],
         wait_ms: int,
         last: Collection[Place],
+        size_bytes_max: int,
     ) -> tuple[dict[Place, PolledColumns], dict[Place, ReadError]]:
         self.polls.append(dict(offsets))
         self.waits_ms.append(wait_ms)
+        self.sizes.append(size_bytes_max)
         assert last == self.tables
         is_last = len(self.coming) == 1
         end = self.coming[0] if is_last else self.coming.pop(0)
@@ -293,6 +296,7 @@ def test_labels_at_several_offsets_come_together(world: World) -> None:
     assert [report.notes.read for report in reports.values()] == [40, 15]
     assert world.polls == [{("s", 0): 0}, {("s", 0): 25}]
     assert world.waits_ms == [0, 0]
+    assert sum(world.sizes) == POLL_SIZE_BYTES_MAX, "their answers are in memory together"
 
 
 def test_an_idle_task_waits_in_its_polls_and_reports_nothing(world: World) -> None:
