@@ -155,7 +155,12 @@ class Notes:
         """Take in what another place has noted."""
         self.read += other.read
         self.count += other.count
-        self.notes += other.notes[: max(0, NOTES_MAX - len(self.notes))]
+        left = NOTES_CHARS_MAX - sum(len(text or "") for _, _, text in self.notes)
+        for note in other.notes[: max(0, NOTES_MAX - len(self.notes))]:
+            if left <= 0:
+                break
+            self.notes.append(note)
+            left -= len(note[2] or "")
         self.calls += other.calls
         self.seconds += other.seconds
         self.written += other.written

@@ -19,6 +19,7 @@ from barnabas.sql.spark import state as worker_state
 from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.hosting import Hosting, RangeReading, SharedResults
 from barnabas.sql.spark.parcels import (
+    NOTES_CHARS_MAX,
     Closing,
     Left,
     Parcel,
@@ -44,6 +45,7 @@ COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s GROUP
 FILTER = "CREATE STREAM q AS SELECT k, v FROM s WHERE v > 4;"
 JOIN = "CREATE STREAM q AS SELECT s.k, s.v, t.v AS w FROM s JOIN t ON s.k = t.k;"
 OF_OTHER = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM other GROUP BY k;"
+SHOWS_ROWS = (("ksql.logging.processing.rows.include", "true"),)
 TASKS = 2
 Map = dict[bytes, bytes]
 
@@ -163,6 +165,7 @@ class World:
         until: int,
         lasts_ms: int = 0,
         left: tuple[int, ...] = (),
+        properties: tuple[tuple[str, str], ...] = (),
     ) -> dict[int, Report]:
         """Run a micro-batch of queries and where they begin, by member; the reports by member."""
         gathered: dict[int, list[bytes]] = {}
@@ -179,6 +182,7 @@ class World:
                 state_name=f"state of {member}",
                 sink_servers="brokers",
                 columns_from=4,
+                properties=properties,
             )
             places = {of: place for place, of in HostedPlan(hosting).topology.topics.items()}
             ranges = [Range(*places[of], of, 0, first, max(first, until)) for of in topics]
@@ -297,6 +301,19 @@ def test_labels_at_several_offsets_come_together(world: World) -> None:
     assert world.polls == [{("s", 0): 0}, {("s", 0): 25}]
     assert world.waits_ms == [0, 0]
     assert sum(world.sizes) == POLL_SIZE_BYTES_MAX, "their answers are in memory together"
+
+
+def test_rounds_keep_no_more_notes_than_one_micro_batch(world: World) -> None:
+    """Their texts may be whole records."""
+    world.topics["s"][:] = [
+        TopicRecord(b"k", b"{%d" % number + b"x" * 100_000, number) for number in range(20)
+    ]
+    world.coming = list(range(21))
+    reports = world.run({0: (COUNT, 0)}, 0, lasts_ms=60_000, properties=SHOWS_ROWS)
+    notes = reports[0].notes
+    lengths = [len(text or "") for _, _, text in notes.notes]
+    assert (notes.read, notes.count) == (20, 20)
+    assert sum(lengths[:-1]) < NOTES_CHARS_MAX <= sum(lengths)
 
 
 def test_an_idle_task_waits_in_its_polls_and_reports_nothing(world: World) -> None:
