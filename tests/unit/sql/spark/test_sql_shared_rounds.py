@@ -329,7 +329,7 @@ def test_an_idle_task_waits_in_its_polls_and_reports_nothing(world: World) -> No
 def test_polls_that_do_not_wait_are_not_repeated_at_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a leader for any partition, or with labels at several offsets, a poll is immediate."""
+    """Polls are immediate without a leader for any partition, or with labels at several offsets."""
     pauses: list[float] = []
     monkeypatch.setattr(shared_worker.time, "sleep", pauses.append)
     monkeypatch.setattr(shared_worker, "IDLE_WAIT_MS", 60_000)
