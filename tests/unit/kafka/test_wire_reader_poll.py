@@ -105,7 +105,7 @@ class _Node:
         cluster.before(self.number)
         answers, room = [], request.max_bytes
         for topic in request.topics:
-            partitions = []
+            given: list[PartitionData] = []
             for asked in topic.partitions:
                 at_most = min(room, asked.partition_max_bytes)
                 # The first batch comes in any case.
@@ -113,8 +113,8 @@ class _Node:
                 one = self._answer((topic.topic, asked.partition), asked.fetch_offset)
                 one.records = self._first(one.records, at_least, at_most)
                 room -= len(one.records)
-                partitions.append(one)
-            answers.append(FetchableTopicResponse(topic=topic.topic, partitions=partitions))
+                given.append(one)
+            answers.append(FetchableTopicResponse(topic=topic.topic, partitions=given))
         throttle_ms = cluster.throttles_ms.get(self.number, 0)
         return FetchResponse(responses=answers, throttle_time_ms=throttle_ms)
 

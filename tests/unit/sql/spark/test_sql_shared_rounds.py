@@ -331,7 +331,7 @@ def test_polls_that_do_not_wait_are_not_repeated_at_once(
 ) -> None:
     """Polls are immediate without a leader for any partition, or with labels at several offsets."""
     pauses: list[float] = []
-    monkeypatch.setattr(shared_worker.time, "sleep", pauses.append)
+    monkeypatch.setattr("barnabas.sql.spark.shared_worker.time.sleep", pauses.append)
     monkeypatch.setattr(shared_worker, "IDLE_WAIT_MS", 60_000)
     world.coming = [0, 0, 0, 0]
     assert world.run({0: (COUNT, 0)}, 0, lasts_ms=600_000) == {}
