@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,11 +103,19 @@ class Engine(ABC):
 
     def cpu_seconds(self) -> float:
         """The processor time of all its processes so far."""
-        return sum(map(cpu_seconds, session_processes(self.pid)))
+        return self._sum(cpu_seconds)
 
     def memory_megabytes(self) -> float:
         """The memory of all its processes, what they share divided between them."""
-        return sum(map(memory_megabytes, session_processes(self.pid)))
+        return self._sum(memory_megabytes)
+
+    def _sum(self, of: Callable[[int], float]) -> float:
+        """Over all its processes, without those that end meanwhile."""
+        total = 0.0
+        for pid in session_processes(self.pid):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                total += of(pid)
+        return total
 
     @property
     def _output(self) -> Path:

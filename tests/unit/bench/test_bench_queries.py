@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -64,6 +65,19 @@ def test_one_program_runs_jobs_one_after_the_other(tmp_path: Path) -> None:
         engine.end()
         assert engine.pid == first
         engine.check_alive()
+
+
+def test_processes_that_end_meanwhile_are_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Echo(tmp_path / "echo", ACCESS) as engine:
+        engine.run(Job("filter", "one"))
+        ended = subprocess.Popen([sys.executable, "-c", ""])
+        ended.wait()
+        pids = [engine.pid, ended.pid]
+        monkeypatch.setattr("bench.queries.engines.session_processes", lambda _: iter(pids))
+        assert engine.memory_megabytes() > 0
+        assert engine.cpu_seconds() >= 0
 
 
 def test_the_program_is_started_again_after_it_failed(tmp_path: Path) -> None:
