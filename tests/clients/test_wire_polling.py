@@ -15,6 +15,7 @@ from barnabas.cli.connection import Connection as Brokers
 from barnabas.kafka.wire_reader import Place, Polled, WireReader
 from barnabas.protocol.records.batch import iterate_headers
 from barnabas.protocol.records.records import decode_records
+from support.client_logins import java
 
 RECORDS = 600
 
@@ -38,16 +39,30 @@ def values_of(polled: Polled) -> list[bytes | None]:
 
 
 class Writer(threading.Thread):
-    """Writes numbered records, each to the partition of its number, one after the other."""
+    """Writes numbered records, each to the partition of its number, one after the other.
+
+    A context, in which it runs: where a test fails, it ends, too.
+    """
 
     def __init__(self, kafka: Kafka, places: list[Place]) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
+        self._is_over = False
         self._producer = kafka.producer(acks="all", enable_idempotence=True)
         self._places = places
         self.count = 0
 
+    def __enter__(self) -> Writer:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        self.join()
+
     def run(self) -> None:
         for number in range(RECORDS):
+            if self._is_over:
+                return
             topic, partition = self._places[number % len(self._places)]
             self._producer.produce(topic, b"%d" % number, partition=partition)
             self._producer.flush()  # acknowledged before the next one is sent
@@ -62,25 +77,23 @@ def test_records_come_once_in_order_and_with_those_of_tables_before_them(
     tables = {place for place in places if place[0] == topics[0]}
     offsets = dict.fromkeys(places, 0)
     numbers: dict[Place, list[int]] = {place: [] for place in places}
-    writer = Writer(kafka, places)
-    writer.start()
     rows: set[int] = set()
     latest = 0
-    while sum(map(len, numbers.values())) < RECORDS:
-        found, errors = reader.poll(offsets, 100, tables)
-        assert errors == {}
-        for place, polled in found.items():
-            assert polled.next > offsets[place]
-            offsets[place] = polled.next
-            came = [int(value or b"") for value in values_of(polled)]
-            numbers[place] += came
-            if place in tables:
-                rows.update(came)
-            else:
-                latest = max(latest, *came)
-        # The rows that were acknowledged before the stream's last record was sent.
-        assert rows >= set(range(0, latest, 2))
-    writer.join()
+    with Writer(kafka, places):
+        while sum(map(len, numbers.values())) < RECORDS:
+            found, errors = reader.poll(offsets, 100, tables)
+            assert errors == {}
+            for place, polled in found.items():
+                assert polled.next > offsets[place]
+                offsets[place] = polled.next
+                came = [int(value or b"") for value in values_of(polled)]
+                numbers[place] += came
+                if place in tables:
+                    rows.update(came)
+                else:
+                    latest = max([latest, *came])
+            # The rows that were acknowledged before the stream's last record was sent.
+            assert rows >= set(range(0, latest, 2))
     for at, place in enumerate(places):
         assert numbers[place] == list(range(at, RECORDS, len(places)))
 
@@ -91,10 +104,12 @@ def test_partitions_are_followed_to_their_new_leaders(kafka: Kafka, reader: Wire
     places = [(topic, number) for number in range(3)]
     offsets = dict.fromkeys(places, 0)
     numbers: dict[Place, list[int]] = {place: [] for place in places}
-    writer = Writer(kafka, places)
-    writer.start()
     moves = 0
-    with Admin(Brokers(kafka.bootstrap_servers, {}, 60)) as admin:
+    login = java(kafka.bootstrap_servers)
+    with (
+        Writer(kafka, places) as writer,
+        Admin(Brokers(kafka.bootstrap_servers, login, 60)) as admin,
+    ):
         while sum(map(len, numbers.values())) < RECORDS:
             found, errors = reader.poll(offsets, 50)
             assert errors == {}
@@ -104,7 +119,6 @@ def test_partitions_are_followed_to_their_new_leaders(kafka: Kafka, reader: Wire
             if moves < writer.count // 100:
                 moves += 1
                 move_leaders(admin, [TopicPartition(*place) for place in places])
-    writer.join()
     assert moves > 2
     for at, place in enumerate(places):
         assert numbers[place] == list(range(at, RECORDS, len(places)))
