@@ -50,10 +50,12 @@ def read_range(
 
 @dataclass(slots=True)
 class PolledColumns:
-    """What a partition had behind an offset. `next`: the offset behind it."""
+    """What a partition had behind an offset, in batches of so many bytes. `next`: the offset behind
+    it."""
 
     next: int
     records: list[RawColumns]
+    size_bytes: int = 0
 
 
 def poll_topics(
@@ -77,7 +79,8 @@ def poll_topics(
         except ReadError as error:
             errors[place] = error
         else:
-            found[place] = PolledColumns(one.next, columns)
+            size = sum(len(fetched.batches) for fetched in one.fetched)
+            found[place] = PolledColumns(one.next, columns, size)
     return found, errors
 
 

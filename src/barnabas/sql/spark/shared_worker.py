@@ -28,7 +28,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
 
-from barnabas.kafka.wire_reader import POLL_SIZE_BYTES_MAX, Place, ReadError
+from barnabas.kafka.wire_reader import (
+    POLL_SIZE_BYTES_MAX,
+    POLLED_SIZE_BYTES_MAX,
+    Place,
+    ReadError,
+)
 from barnabas.spark.datasource.committer import task_prefix
 from barnabas.spark.datasource.options import SinkOptions, options_of
 from barnabas.spark.datasource.protocol import Prepared
@@ -63,7 +68,8 @@ if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # comes without types
 
 FULL_RECORDS: Final = 10_000
-"""A round of so many is behind, and the next follows at once."""
+"""A round of so many is behind, and the next follows at once. So does one after full answers: these
+are fewer if they are long."""
 IDLE_WAIT_MS: Final = 100
 """A poll waits so long for records: it does not learn of the micro-batch's end in between."""
 
@@ -336,7 +342,7 @@ def _run_rounds(reading: RangeReading, members: Sequence[_Member], closing: Clos
     wait_ms = 0
     while True:
         began_s = time.monotonic()
-        count = _run_round(reading, members, tables, wait_ms)
+        count, is_behind = _run_round(reading, members, tables, wait_ms)
         now_s = time.monotonic()
         if now_s >= ends_s or any(one.failure for one in members) or os.path.exists(closing.ending):
             return
@@ -344,19 +350,20 @@ def _run_rounds(reading: RangeReading, members: Sequence[_Member], closing: Clos
         # A poll does not wait while no partition can be asked.
         lasts_ms = closing.round_ms if count else wait_ms
         wait_ms = 0 if count else max(1, min(left_ms, IDLE_WAIT_MS))
-        if count < FULL_RECORDS:
+        if not is_behind:
             time.sleep(max(0.0, min(began_s + lasts_ms / 1000, ends_s) - now_s))
 
 
 def _run_round(
     reading: RangeReading, members: Sequence[_Member], tables: Collection[Place], wait_ms: int
-) -> int:
-    """Run what topics have; returns how many records."""
+) -> tuple[int, bool]:
+    """Run what topics have; returns how many records, and whether there are more."""
     places: dict[Place, set[int]] = defaultdict(set)
     for member in members:
         for place, offset in member.offsets.items():
             places[place].add(offset)
     polls = max(map(len, places.values()), default=0)
+    size_max = POLL_SIZE_BYTES_MAX // max(1, polls)
     at_offsets = {place: sorted(offsets) for place, offsets in places.items()}
     found: dict[tuple[Place, int], PolledColumns] = {}
     errors: dict[tuple[Place, int], ReadError] = {}
@@ -367,7 +374,7 @@ def _run_round(
             place: offsets[number] for place, offsets in at_offsets.items() if number < len(offsets)
         }
         polled, refused = poll_topics(
-            reading, asked, wait_ms if polls == 1 else 0, tables, POLL_SIZE_BYTES_MAX // polls
+            reading, asked, wait_ms if polls == 1 else 0, tables, size_max
         )
         found.update({(place, asked[place]): one for place, one in polled.items()})
         errors.update({(place, asked[place]): error for place, error in refused.items()})
@@ -385,7 +392,14 @@ def _run_round(
         }
         if came:
             member.take(came)
-    return sum(len(records) for one in found.values() for records in one.records)
+    count = sum(len(records) for one in found.values() for records in one.records)
+    sizes = [one.size_bytes for one in found.values()]
+    is_behind = (
+        count >= FULL_RECORDS
+        or sum(sizes) >= POLL_SIZE_BYTES_MAX // 2
+        or max(sizes, default=0) >= min(POLLED_SIZE_BYTES_MAX, size_max) // 2
+    )
+    return count, is_behind
 
 
 def _transaction(

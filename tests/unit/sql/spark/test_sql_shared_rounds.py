@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
-from barnabas.kafka.wire_reader import POLL_SIZE_BYTES_MAX, Place, ReadError
+from barnabas.kafka.wire_reader import (
+    POLL_SIZE_BYTES_MAX,
+    POLLED_SIZE_BYTES_MAX,
+    Place,
+    ReadError,
+)
 from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.runtime.topics import TopicRecord
@@ -67,6 +72,9 @@ class World:
         self.polls: list[dict[Place, int]] = []
         self.waits_ms: list[int] = []
         self.sizes: list[int] = []
+        """How long each answer may be."""
+        self.size = 0
+        """How long they are."""
         self.coming: list[int] = []
         """How many records of `s` are there at each poll; the last of them ends the micro-batch."""
         self.ending: Path | None = None
@@ -119,7 +127,8 @@ class World:
         for (topic, partition), first in offsets.items():
             ends = end if topic == "s" else len(self.topics[topic])
             if first < ends and (topic, partition) not in self.errors:
-                found[topic, partition] = PolledColumns(ends, [self.columns(topic, first, ends)])
+                columns = [self.columns(topic, first, ends)]
+                found[topic, partition] = PolledColumns(ends, columns, self.size)
         errors = {place: of for place, of in self.errors.items() if place in offsets}
         for place, offset in self.damaged.items():
             if offsets.get(place) == offset:
@@ -338,6 +347,22 @@ def test_polls_that_do_not_wait_are_not_repeated_at_once(
     assert len(world.polls) == 4
     # The first poll, which was not to wait, is followed by the second at once.
     assert [pause > 30 for pause in pauses] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("size", "pauses"),
+    [(POLLED_SIZE_BYTES_MAX // 2, 0), (POLLED_SIZE_BYTES_MAX // 2 - 1, 3)],
+)
+def test_full_answers_of_few_records_are_followed_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, size: int, pauses: int
+) -> None:
+    """Of long records few fit into an answer."""
+    found: list[float] = []
+    monkeypatch.setattr("barnabas.sql.spark.shared_worker.time.sleep", found.append)
+    world.coming = [1, 2, 3, 4]
+    world.size = size
+    world.run({0: (COUNT, 0)}, 0, lasts_ms=60_000)
+    assert (len(world.polls), len(found)) == (4, pauses)
 
 
 def test_a_task_that_only_deletes_states_does_not_last(world: World) -> None:
