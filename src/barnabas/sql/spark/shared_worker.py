@@ -21,9 +21,10 @@ import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
@@ -344,7 +345,12 @@ def _run_rounds(reading: RangeReading, members: Sequence[_Member], closing: Clos
         began_s = time.monotonic()
         count, is_behind = _run_round(reading, members, tables, wait_ms)
         now_s = time.monotonic()
-        if now_s >= ends_s or any(one.failure for one in members) or os.path.exists(closing.ending):
+        if any(one.failure for one in members):
+            # The server learns of it, and starts the next one, when all tasks have ended.
+            with suppress(OSError):  # they end at their own time
+                Path(closing.ending).touch()
+            return
+        if now_s >= ends_s or os.path.exists(closing.ending):
             return
         left_ms = int(1000 * (ends_s - now_s))
         # A poll does not wait while no partition can be asked.

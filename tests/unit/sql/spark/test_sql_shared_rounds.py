@@ -391,6 +391,7 @@ def test_what_fails_leaves_the_others_and_its_state(world: World, lasts_ms: int)
     assert [reports[member].failure for member in (0, 2)] == [None, None]
     assert [reports[member].notes.read for member in (0, 2)] == [20, 20]
     assert len(world.polls) == bool(lasts_ms), "its server learns of it at once"
+    assert world.directory.joinpath("ending").exists() == bool(lasts_ms), "and other tasks end"
     failed = world.states.get(member_labels(1, 1, TASKS)[0], {})
     assert failed == {}
     world.fails = set()
