@@ -172,8 +172,10 @@ class SharedStream:
         self._closing.set()
         self._wake.set()
         try:
-            self._finish()
-            self.life.stop()
+            try:
+                self._finish()
+            finally:
+                self.life.stop()
             if self._is_started:
                 self._thread.join()
             self.life.stop()  # should a request have been starting it
@@ -188,7 +190,10 @@ class SharedStream:
         batch, ledger = self._batch, self._ledger
         if batch is not None and batch.ending:
             self._end(batch)
-            batch.done.wait(_LEAVE_SECONDS)
+            ends_s = time.monotonic() + _LEAVE_SECONDS
+            # Nobody waits for it any more if the stream has failed.
+            while self._batch is batch and not batch.done.is_set() and time.monotonic() < ends_s:
+                batch.done.wait(_COMMITTED_LOOK_SECONDS)
         ends_s = time.monotonic() + _COMMITTED_SECONDS
         while (
             ledger is not None
@@ -487,7 +492,8 @@ class SharedStream:
 
     def _ending_of(self, number: int) -> str:
         """The file that ends a micro-batch which lasts."""
-        return os.path.join(self.checkpoint, _ENDINGS, str(number))
+        # Absolute: workers of a cluster are in another directory.
+        return os.path.abspath(os.path.join(self.checkpoint, _ENDINGS, str(number)))
 
     def _run_batch(self, batch: _Batch, rows: Sequence[PushedRow]) -> None:
         assert self._source is not None

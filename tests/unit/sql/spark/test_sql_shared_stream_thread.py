@@ -76,6 +76,7 @@ class World:
 
     def __init__(self, directory: Path) -> None:
         options = SparkQueryOptions("127.0.0.1:1", str(directory), is_shared=True, trigger_ms=1)
+        self.directory = directory
         self.stream = SharedStream(options, lambda: cast("Any", None))
         self.life = Life(self)
         self.stream.life = cast("Any", self.life)
@@ -268,6 +269,37 @@ def test_the_end_waits_for_a_micro_batch_that_lasts(
     world.committed = batch.number
     closing.join()
     assert world.life.stops > 0
+
+
+def test_the_end_does_not_wait_for_a_stream_that_has_failed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_stream, "_LEAVE_SECONDS", 3_600.0)
+    monkeypatch.setattr(shared_stream, "_LOOK_SECONDS", 0.01)
+    world.join("a")
+    world.is_hanging.set()
+    world.ends = {("t", 0): 3, ("t", 1): 5}
+    wait_until(lambda: world.stream._batch is not None, "the micro-batch")
+    closing = threading.Thread(target=world.stream.close, daemon=True)
+    closing.start()
+    wait_until(lambda: bool(list(world.directory.glob("*/endings/*"))), "the file that ends it")
+    world.life.state = QueryState.ERROR
+    closing.join(30)
+    assert not closing.is_alive()
+
+
+def test_the_stream_ends_even_if_its_checkpoint_cannot_be_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        world.join("a")
+        broken.setattr(shared_stream, "committed_number", fails)
+        with pytest.raises(OSError, match="Input/output"):
+            world.stream.close()
+    assert world.life.state is QueryState.PAUSED
 
 
 def test_a_query_leaves_a_micro_batch_that_hangs(
