@@ -93,7 +93,8 @@ imports:
 
 # All of `make check`: types are checked while tests are collected, and tests/checks looks at the
 # result. Most tests wait for other programs: five processes use two cores well. tests/conftest.py
-# shares the tests out.
+# shares the tests out. An archive of Spark's classes would not pay for itself in one run.
+test: export BARNABAS_SPARK_ARCHIVES = 0
 test: setup
 	@$(BESIDE_EACH_OTHER) style imports audit $(KAFKA_LIBS)
 	$(BIN)/pytest --processes $(JOBS) $(if $(ARGS),$(ARGS),--begin-types)

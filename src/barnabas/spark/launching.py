@@ -49,6 +49,8 @@ _GROWTH_BYTES_MAX: Final = 10_000
 """Of the list, in that time, once what a start loads is in it: names of 200 classes."""
 _LOOKS_MAX: Final = 20
 _LEFT_OVER_SECONDS: Final = 1_200.0
+_WRITES_ARCHIVES: Final = "BARNABAS_SPARK_ARCHIVES"
+"""A variable of the environment; 0 where too few starts would follow: on machines used once."""
 _UNUSED_SECONDS: Final = 30 * 86_400.0
 """An archive has 150 MB."""
 _OWN_CONFIGURATION: Final = (
@@ -256,7 +258,9 @@ def in_place_of_submit(launch: Launch, spark_home: str) -> Iterator[None]:
         os.utime(launch.archive)  # it is used
         sharing = [f"-XX:SharedArchiveFile={launch.archive}", "-Xshare:auto"]
     except OSError:
-        sharing = [f"-XX:DumpLoadedClassList={launch.class_list}"]
+        sharing = []
+        if _writes_archives():
+            sharing = [f"-XX:DumpLoadedClassList={launch.class_list}"]
     _sweep(launch.directory)
     java, *options = launch.arguments()
     words = [java, *sharing, *_QUIET, *options, _MAIN]
@@ -286,10 +290,14 @@ def archive_later(launch: Launch) -> None:
 
     A busy machine may need minutes to what another one has done in half of one.
     """
-    if os.path.exists(launch.archive):
+    if os.path.exists(launch.archive) or not _writes_archives():
         return
     _look_later(launch, 0, _LOOKS_MAX)
     atexit.register(_forget_list, launch)
+
+
+def _writes_archives() -> bool:
+    return os.environ.get(_WRITES_ARCHIVES) != "0"
 
 
 def _look_later(launch: Launch, size_bytes: int, looks: int) -> None:

@@ -26,6 +26,12 @@ PRINTED = """\
 /java\0-cp\0/spark/jars/*\0-Xmx768m\0org.apache.spark.deploy.SparkSubmit\0--conf\0a=b\0pyspark-shell\0"""
 
 
+@pytest.fixture(autouse=True)
+def archives_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they are by default; `make test` writes none."""
+    monkeypatch.delenv("BARNABAS_SPARK_ARCHIVES", raising=False)
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A Spark, and a Java beside it that prints commands as Spark's launcher does."""
@@ -135,6 +141,24 @@ def test_the_jvm_lists_its_classes_until_there_is_an_archive(tmp_path: Path, hom
     Path(found.archive).touch()
     assert f"-XX:SharedArchiveFile={found.archive}" in script()
     assert f"SPARK_HOME={home};" in script()
+
+
+def test_without_archives_none_is_written_but_one_that_exists_is_used(
+    tmp_path: Path, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BARNABAS_SPARK_ARCHIVES", "0")
+    monkeypatch.setattr(launching, "_look_later", lambda *_: pytest.fail("it would be written"))
+    found = launch(learn(tmp_path, home), home)
+    assert found is not None
+
+    def script() -> str:
+        with in_place_of_submit(found, home):
+            return Path(os.environ["SPARK_HOME"], "bin", "spark-submit").read_text()
+
+    launching.archive_later(found)
+    assert "-XX:DumpLoadedClassList" not in script()
+    Path(found.archive).touch()
+    assert f"-XX:SharedArchiveFile={found.archive}" in script()
 
 
 @pytest.mark.parametrize("changed", ["spark/jars/two-2.jar", "ivy/jars/org.example_one-1.jar"])
