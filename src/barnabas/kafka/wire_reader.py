@@ -55,7 +55,8 @@ _SILENT_SECONDS: Final = 0.2
 _SILENT_SECONDS_MAX: Final = 10.0
 """`poll` leaves a partition without a leader out for so long: longer each time."""
 _TIMEOUTS_APART: Final = 3.0
-"""And for so many times the time that a node was waited for: all others had to wait, too."""
+"""A node that did not answer is not polled for so many times the time that it was waited for: all
+others had to wait, too."""
 _GOLDEN: Final = 0.618034
 _FETCH_VERSION_MAX: Final = 12
 _NO_SESSION_EPOCH: Final = -1
@@ -125,6 +126,8 @@ class WireReader:
         self._polls = 0
         self._throttled: dict[int, float] = {}
         """Until when nodes are not polled, as they have asked for."""
+        self._unanswered: dict[int, float] = {}
+        """Until when nodes are not polled, as they did not answer."""
 
     def close(self) -> None:
         """Close the connections; the next range opens what it needs."""
@@ -199,6 +202,8 @@ class WireReader:
         for node in [node for node in nodes if self._throttled.get(node, now_s) > now_s]:
             if any(place in last for place in nodes.pop(node)):
                 return found, errors
+        for node in [node for node in nodes if self._unanswered.get(node, now_s) > now_s]:
+            self._leave_out(nodes.pop(node), f"node {node}, its leader, did not answer")
         wait_ms = min(wait_ms // max(1, len(nodes)), _WAIT_MS_MAX)
         is_full = False
         for node, places in nodes.items():
@@ -238,7 +243,7 @@ class WireReader:
             return {}
         except WireError as error:
             self._brokers.close()
-            self._leave_out(asked, str(error), time.monotonic() - now_s)
+            self._leave_out(asked, str(error))
             return {}
         # One that was deleted would be asked for with each poll.
         self._topics.intersection_update(self._leaders.topics)
@@ -298,7 +303,10 @@ class WireReader:
                 raise WireError(f"the broker refused a fetch: {error.name}")
         except (WireError, AccessError) as error:
             self._brokers.close()
-            self._leave_out(places, str(error), time.monotonic() - began_s)
+            # They may have another leader by then.
+            self._leave_out(places, str(error))
+            now_s = time.monotonic()
+            self._unanswered[node] = now_s + _TIMEOUTS_APART * (now_s - began_s)
             return 0
         if answer.throttle_time_ms > 0:
             throttled_s = min(answer.throttle_time_ms / 1000, self._patience_seconds)
@@ -349,13 +357,12 @@ class WireReader:
                     polled.fetched.append(Fetched(offset, answer.records, seen))
                     polled.next = reached
 
-    def _leave_out(self, places: Iterable[Place], why: str, took_s: float = 0.0) -> None:
-        """Poll these again later; `took_s`: how long their node was waited for."""
+    def _leave_out(self, places: Iterable[Place], why: str) -> None:
+        """Poll these again later."""
         self._is_moved = True
         for place in places:
             _, failures = self._silent.get(place, (0.0, 0))
             pause_s = doubled(_SILENT_SECONDS, _SILENT_SECONDS_MAX, failures)
-            pause_s = max(pause_s, _TIMEOUTS_APART * took_s)
             self._silent[place] = time.monotonic() + pause_s, failures + 1
             if failures:  # a leader that has just moved is nothing to tell
                 _log.warning("%s-%d is asked again in %.1f s: %s", *place, pause_s, why)

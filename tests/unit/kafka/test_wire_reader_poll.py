@@ -301,6 +301,13 @@ def test_a_node_that_is_waited_for_in_vain_is_asked_seldom(
         now_s += 1
         reader.poll({A: 0, B: 0}, 0)
     assert 0 < waited_s < 300
+    cluster.put(A, 0, 1)
+    reader = WireReader({}, brokers=cluster)
+    assert reader.poll({A: 0, B: 0}, 0) == ({}, {})
+    cluster.leaders[A] = 2
+    now_s += 1
+    found, _ = reader.poll({A: 0, B: 0}, 0)
+    assert reached(found) == {A: 1}, "the new leader is asked soon"
 
 
 def test_records_that_retention_deleted_are_skipped(
