@@ -210,6 +210,19 @@ def test_a_micro_batch_lasts_and_its_end_is_where_workers_came_to(world: World) 
     assert reopened.shares["a"].offsets == {"t": {0: 8, 1: 7}}
 
 
+def test_a_micro_batch_that_spark_has_not_committed_is_read_again(tmp_path: Path) -> None:
+    """The server ends after the ledger has what workers reached, and before Spark's commit."""
+    directory = str(tmp_path)
+    ledger = Ledger.open(directory, 0, 0, 2)
+    ledger.join("a", "state of a", 1, {"t": {0: 3}})
+    number = ledger.plan({})
+    ledger.correct({"a": {("t", 0): 7}})
+    assert Ledger.open(directory, number, number, 2).shares["a"].offsets == {"t": {0: 7}}
+    assert Ledger.open(directory, number - 1, number, 2).shares["a"].offsets == {"t": {0: 3}}
+    # Spark repeats it without rows, and commits it.
+    assert Ledger.open(directory, number, number, 2).shares["a"].offsets == {"t": {0: 3}}
+
+
 def test_with_an_exactly_once_query_a_micro_batch_ends_with_its_ranges(world: World) -> None:
     world.ends = {("t", 0): 3, ("t", 1): 5}
     world.join("a", is_exactly_once=True)
