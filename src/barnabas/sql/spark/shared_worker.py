@@ -357,7 +357,13 @@ def _run_rounds(reading: RangeReading, members: Sequence[_Member], closing: Clos
         lasts_ms = closing.round_ms if count else wait_ms
         wait_ms = 0 if count else max(1, min(left_ms, IDLE_WAIT_MS))
         if not is_behind:
-            time.sleep(max(0.0, min(began_s + lasts_ms / 1000, ends_s) - now_s))
+            _rest(min(began_s + lasts_ms / 1000, ends_s), closing.ending)
+
+
+def _rest(until_s: float, ending: str) -> None:
+    """Wait for the next round, or the file that ends the micro-batch."""
+    while (left_s := until_s - time.monotonic()) > 0 and not os.path.exists(ending):
+        time.sleep(min(left_s, IDLE_WAIT_MS / 1000))
 
 
 def _run_round(

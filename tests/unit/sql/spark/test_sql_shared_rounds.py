@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -174,6 +175,7 @@ class World:
         until: int,
         lasts_ms: int = 0,
         left: tuple[int, ...] = (),
+        round_ms: int = 0,
         properties: tuple[tuple[str, str], ...] = (),
     ) -> dict[int, Report]:
         """Run a micro-batch of queries and where they begin, by member; the reports by member."""
@@ -199,7 +201,7 @@ class World:
         for member in left:
             gathered[labels[member]] = [encode_parcel(Left())]
         self.ending = None if not lasts_ms else self.directory / "ending"
-        closing = Closing(lasts_ms, "" if self.ending is None else str(self.ending))
+        closing = Closing(lasts_ms, "" if self.ending is None else str(self.ending), round_ms)
         gathered[closing_labels(TASKS)[0]] = [encode_parcel(closing)]
         common = Hosting("", "", 1, 1)
         states = LabelStates(self, self.turn_to)
@@ -340,7 +342,9 @@ def test_polls_that_do_not_wait_are_not_repeated_at_once(
 ) -> None:
     """Polls are immediate without a leader for any partition, or with labels at several offsets."""
     pauses: list[float] = []
-    monkeypatch.setattr("barnabas.sql.spark.shared_worker.time.sleep", pauses.append)
+    monkeypatch.setattr(
+        shared_worker, "_rest", lambda until_s, _: pauses.append(until_s - time.monotonic())
+    )
     monkeypatch.setattr(shared_worker, "IDLE_WAIT_MS", 60_000)
     world.coming = [0, 0, 0, 0]
     assert world.run({0: (COUNT, 0)}, 0, lasts_ms=600_000) == {}
@@ -358,11 +362,29 @@ def test_full_answers_of_few_records_are_followed_at_once(
 ) -> None:
     """Of long records few fit into an answer."""
     found: list[float] = []
-    monkeypatch.setattr("barnabas.sql.spark.shared_worker.time.sleep", found.append)
+    monkeypatch.setattr(shared_worker, "_rest", lambda until_s, _: found.append(until_s))
     world.coming = [1, 2, 3, 4]
     world.size = size
     world.run({0: (COUNT, 0)}, 0, lasts_ms=60_000)
     assert (len(world.polls), len(found)) == (4, pauses)
+
+
+def test_a_request_does_not_wait_for_the_next_round(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`barnabas.sql.spark.trigger.ms` may be long."""
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            world.directory.joinpath("ending").touch()
+
+    monkeypatch.setattr("barnabas.sql.spark.shared_worker.time.sleep", sleep)
+    world.coming = [10, 20, 30]
+    reports = world.run({0: (COUNT, 0)}, 0, lasts_ms=3_600_000, round_ms=3_600_000)
+    assert reports[0].reached["s", 0] == 20, "one more round, which looks for the file"
+    assert slept == [shared_worker.IDLE_WAIT_MS / 1000] * 3
 
 
 def test_a_task_that_only_deletes_states_does_not_last(world: World) -> None:
