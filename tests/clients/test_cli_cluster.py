@@ -536,6 +536,8 @@ def test_a_node_is_replaced_under_its_id(tmp_path: Path) -> None:
         cli = ClusterCli(cluster.bootstrap_servers)
         directory = str(tmp_path / "new")
         replace = ("cluster", "add", "--node-id", "3", "--replace", "-d", directory)
+        # The node that is asked may not know yet that it runs.
+        wait_until_node(cli, 3, lambda node: node.get("state") not in (None, "down"))
         runs = cli.run(*replace)
         assert (runs.code, "stop it first" in runs.err) == (1, True)
         cluster.stop_node(3)
