@@ -1,8 +1,10 @@
 """Times that grow with every failure. Source: Kafka's ExponentialBackoff."""
 
 import math
-from typing import Protocol, TypeVar
+from collections.abc import Hashable
+from typing import Generic, Protocol, TypeVar
 
+_Key = TypeVar("_Key", bound=Hashable)
 _Number = TypeVar("_Number", int, float)
 
 _DOUBLINGS_MAX = 62
@@ -35,6 +37,40 @@ class Doubling:
     def reset(self) -> None:
         """Start at `first` again."""
         self._asked = 0
+
+
+class Pauses(Generic[_Key]):
+    """Keys that failed, each left out for a time, which doubles with every failure in a row.
+
+    Times are in the unit of the `now` that the caller gives.
+    """
+
+    __slots__ = ("_first", "_left_out", "_longest")
+
+    def __init__(self, first: float, longest: float) -> None:
+        self._first = first
+        self._longest = longest
+        self._left_out: dict[_Key, tuple[float, int]] = {}
+        """By key the end of its pause, and the number of failures."""
+
+    def __contains__(self, key: _Key) -> bool:
+        """Return whether it has failed, and not succeeded since."""
+        return key in self._left_out
+
+    def is_over(self, key: _Key, now: float) -> bool:
+        """Return whether a key may be tried."""
+        return key not in self._left_out or self._left_out[key][0] <= now
+
+    def failed(self, key: _Key, now: float) -> tuple[float, int]:
+        """Leave a key out. Returns for how long, and how often it had failed before."""
+        _, failures = self._left_out.get(key, (0.0, 0))
+        pause = doubled(self._first, self._longest, failures)
+        self._left_out[key] = now + pause, failures + 1
+        return pause, failures
+
+    def succeeded(self, key: _Key) -> None:
+        """Forget its failures."""
+        self._left_out.pop(key, None)
 
 
 class RandomSource(Protocol):

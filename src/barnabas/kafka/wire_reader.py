@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from barnabas.base.backoff import ExponentialBackoff, doubled
+from barnabas.base.backoff import ExponentialBackoff, Pauses
 from barnabas.base.disk import Buffer
 from barnabas.kafka.bearer_login import client_access
 from barnabas.kafka.wire import AccessError, Brokers, Leaders, TryAgainError, WireError
@@ -29,6 +29,7 @@ from barnabas.protocol.messages.fetch import (
     AbortedTransaction,
     FetchPartition,
     FetchRequest,
+    FetchResponse,
     FetchTopic,
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -86,14 +87,14 @@ class Fetched:
 
 @dataclass(slots=True)
 class Polled:
-    """What a partition had behind an offset. `next`: the offset behind it."""
+    """Batches of a partition from an offset on. `next`: the offset after the last of them."""
 
     next: int
     fetched: list[Fetched] = field(default_factory=list)
 
 
 class WireReader:
-    """Reads ranges, one after the other. Belongs to one thread."""
+    """Reads ranges, and polls partitions. Belongs to one thread."""
 
     def __init__(
         self,
@@ -118,9 +119,8 @@ class WireReader:
         self._patience_seconds = patience_seconds
         self._size_max = fetch_size_bytes_max
         self._backoff = ExponentialBackoff(_BACKOFF_FIRST_MS, _BACKOFF_MAX_MS, random.Random())
-        self._silent: dict[tuple[str, int], tuple[float, int]] = {}
-        """Partitions that could not be polled: until when they are left out, and how often they
-        could not."""
+        self._silent: Pauses[Place] = Pauses(_SILENT_SECONDS, _SILENT_SECONDS_MAX)
+        """Partitions that could not be polled."""
         self._is_moved = False
         """True if the next poll has to ask who leads."""
         self._polls = 0
@@ -192,8 +192,8 @@ class WireReader:
         If nothing is there, waits up to `wait_ms`, in steps where several nodes lead. Partitions in
         `last` are asked after all others: records of the others come with those in `last` that were
         acknowledged before they were sent, unless they are too many. Partitions without a leader,
-        or whose leader does not answer, are left out and asked again later. So are all of a node
-        that has us wait; if it leads some in `last`, nothing is asked meanwhile.
+        or whose leader does not answer, are left out and asked again later. So are those of a node
+        that throttles this client; if it leads some in `last`, no node is asked until it may be.
         """
         found: dict[Place, Polled] = {}
         errors: dict[Place, ReadError] = {}
@@ -231,7 +231,7 @@ class WireReader:
         """The partitions to be polled now, by the node that leads them."""
         now_s = time.monotonic()
         nodes: dict[int, list[Place]] = defaultdict(list)
-        asked = [place for place in places if self._silent.get(place, (now_s, 0))[0] <= now_s]
+        asked = [place for place in places if self._silent.is_over(place, now_s)]
         self._topics.update(topic for topic, _ in asked)
         if self._is_moved:
             self._is_moved = False
@@ -287,20 +287,10 @@ class WireReader:
                     partition_max_bytes=POLLED_SIZE_BYTES_MAX,
                 )
             )
-        request = FetchRequest(
-            max_wait_ms=wait_ms,
-            min_bytes=1,
-            max_bytes=size_bytes_max,
-            isolation_level=int(self._is_committed_only),
-            session_epoch=_NO_SESSION_EPOCH,
-            topics=[FetchTopic(topic=topic, partitions=of) for topic, of in topics.items()],
-        )
+        asked = [FetchTopic(topic=topic, partitions=of) for topic, of in topics.items()]
         began_s = time.monotonic()
         try:
-            answer = self._connection_to(node).call(FETCH, request, _FETCH_VERSION_MAX)
-            error = ErrorCode.of(answer.error_code)
-            if error != ErrorCode.NONE:
-                raise WireError(f"the broker refused a fetch: {error.name}")
+            answer = self._ask(self._connection_to(node), asked, wait_ms, size_bytes_max)
         except (WireError, AccessError) as error:
             self._brokers.close()
             # They may have another leader by then.
@@ -347,7 +337,7 @@ class WireReader:
         elif error != ErrorCode.NONE:
             self._leave_out([place], f"{error.name}: {error.message}")
         else:
-            self._silent.pop(place, None)
+            self._silent.succeeded(place)
             if answer.records:
                 reached = _end_of(answer.records, offset)
                 if reached > offset:
@@ -361,10 +351,8 @@ class WireReader:
         """Poll these again later."""
         self._is_moved = True
         for place in places:
-            _, failures = self._silent.get(place, (0.0, 0))
-            pause_s = doubled(_SILENT_SECONDS, _SILENT_SECONDS_MAX, failures)
-            self._silent[place] = time.monotonic() + pause_s, failures + 1
-            if failures:  # a leader that has just moved is nothing to tell
+            pause_s, failures = self._silent.failed(place, time.monotonic())
+            if failures:  # leaders move: once is not worth a line
                 _log.warning("%s-%d is asked again in %.1f s: %s", *place, pause_s, why)
 
     def _fetch(self, place: Place, offset: int, until: int) -> tuple[PartitionData, float]:
@@ -378,18 +366,8 @@ class WireReader:
         asked = FetchPartition(
             partition=partition, fetch_offset=offset, partition_max_bytes=size_max
         )
-        request = FetchRequest(
-            max_wait_ms=_WAIT_MS_MAX,
-            min_bytes=1,
-            max_bytes=size_max,
-            isolation_level=int(self._is_committed_only),
-            session_epoch=_NO_SESSION_EPOCH,
-            topics=[FetchTopic(topic=topic, partitions=[asked])],
-        )
-        answer = self._connection(place).call(FETCH, request, _FETCH_VERSION_MAX)
-        error = ErrorCode.of(answer.error_code)
-        if error != ErrorCode.NONE:
-            raise WireError(f"the broker refused a fetch: {error.name}")
+        topics = [FetchTopic(topic=topic, partitions=[asked])]
+        answer = self._ask(self._connection(place), topics, _WAIT_MS_MAX, size_max)
         for topic_answer in answer.responses:
             for one in topic_answer.partitions:
                 if (topic_answer.topic, one.partition_index) == place:
@@ -399,6 +377,24 @@ class WireReader:
                         time.sleep(throttled_s)
                     return one, throttled_s
         raise WireError("the broker did not answer for the partition")
+
+    def _ask(
+        self, connection: Any, topics: list[FetchTopic], wait_ms: int, size_bytes_max: int
+    ) -> FetchResponse:
+        """A node's answer to a fetch. Raises WireError."""
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=size_bytes_max,
+            isolation_level=int(self._is_committed_only),
+            session_epoch=_NO_SESSION_EPOCH,
+            topics=topics,
+        )
+        answer: FetchResponse = connection.call(FETCH, request, _FETCH_VERSION_MAX)
+        error = ErrorCode.of(answer.error_code)
+        if error != ErrorCode.NONE:
+            raise WireError(f"the broker refused a fetch: {error.name}")
+        return answer
 
     def _connection(self, place: Place) -> Any:
         """The connection to a partition's leader. Raises as `_fetch` does."""

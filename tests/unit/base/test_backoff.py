@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from barnabas.base.backoff import JITTER, Doubling, ExponentialBackoff, doubled
+from barnabas.base.backoff import JITTER, Doubling, ExponentialBackoff, Pauses, doubled
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,20 @@ def test_random_factors_stay_around_the_doubled_time() -> None:
 
 def test_a_least_time_that_is_not_below_the_longest_is_constant() -> None:
     assert ExponentialBackoff(500, 300, random.Random(1)).after(9) == 300
+
+
+def test_a_key_that_failed_is_left_out_longer_each_time() -> None:
+    pauses: Pauses[str] = Pauses(1.0, 3.0)
+    assert pauses.is_over("a", 0.0)
+    assert "a" not in pauses
+    assert pauses.failed("a", 10.0) == (1.0, 0)
+    assert "a" in pauses
+    assert [pauses.is_over("a", now) for now in (10.9, 11.0)] == [False, True]
+    assert pauses.is_over("b", 10.0)
+    assert pauses.failed("a", 11.0) == (2.0, 1)
+    assert pauses.failed("a", 13.0) == (3.0, 2)
+    assert not pauses.is_over("a", 15.9)
+    pauses.succeeded("a")
+    pauses.succeeded("b")
+    assert pauses.is_over("a", 14.0)
+    assert pauses.failed("a", 14.0) == (1.0, 0)

@@ -1,4 +1,4 @@
-"""What the cluster says about the topics of a shared stream: which there are, and how long."""
+"""The topics of a shared stream: which ones the cluster has, and how long they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec, TopicDescription
 
-from barnabas.base.backoff import doubled
+from barnabas.base.backoff import Pauses
 from barnabas.kafka.admin import Admin, Listed
 from barnabas.sql.spark.shared_ledger import Offsets
 
@@ -20,7 +20,7 @@ _REFUSALS: Final = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError._UNKNOWN_TOPIC,
 )
-"""They are of one topic, and its queries fail of them."""
+"""Errors of one topic: its queries fail."""
 _ENDS_SECONDS: Final = 3.0
 """For the ends of all partitions."""
 _SILENT_SECONDS: Final = 1.0
@@ -34,9 +34,8 @@ class SharedTopics:
     def __init__(self, name: str, servers: str, clients: Mapping[str, Any]) -> None:
         self._name = name
         self.admin = Admin({**clients, "bootstrap.servers": servers})
-        self._silent: dict[tuple[str, int], tuple[float, int]] = {}
-        """Partitions whose leaders did not answer: until when they are not asked, and how often
-        they did not."""
+        self.silent: Pauses[tuple[str, int]] = Pauses(_SILENT_SECONDS, _SILENT_SECONDS_MAX)
+        """Partitions whose leaders did not answer."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -78,22 +77,20 @@ class SharedTopics:
         asked = {
             place: spec
             for place, spec in _places(counts, OffsetSpec.latest()).items()
-            if self._silent.get((place.topic, place.partition), (now_s, 0))[0] <= now_s
+            if self.silent.is_over((place.topic, place.partition), now_s)
         }
         if not asked:
             return {}, {}
         isolation = _isolation(is_exactly_once)
         found, errors = self.admin.known_offsets(asked, _ENDS_SECONDS, isolation)
-        for place in found.keys() & self._silent.keys():
-            del self._silent[place]
+        for place in found:
+            self.silent.succeeded(place)
         refused: dict[str, KafkaException] = {}
         for place, error in errors.items():
             if error.code() in _REFUSALS:
                 refused.setdefault(place[0], KafkaException(error))
                 continue
-            _, failures = self._silent.get(place, (0.0, 0))
-            pause_s = doubled(_SILENT_SECONDS, _SILENT_SECONDS_MAX, failures)
-            self._silent[place] = time.monotonic() + pause_s, failures + 1
+            self.silent.failed(place, time.monotonic())
             _log.warning("%s: the end of %s-%d is not known: %s", self._name, *place, error.str())
         return found, refused
 

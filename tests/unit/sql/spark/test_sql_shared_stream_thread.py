@@ -11,8 +11,9 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import IsolationLevel, KafkaError
 
+from barnabas.base.backoff import Pauses
 from barnabas.spark.supervision import QueryState
-from barnabas.sql.spark import shared_stream, shared_topics
+from barnabas.sql.spark import shared_stream
 from barnabas.sql.spark.options import SparkQueryOptions
 from barnabas.sql.spark.parcels import (
     Closing,
@@ -25,7 +26,7 @@ from barnabas.sql.spark.parcels import (
     encode_parcel,
 )
 from barnabas.sql.spark.shared_ledger import Ledger
-from barnabas.sql.spark.shared_members import Participant
+from barnabas.sql.spark.shared_members import Participant, records_max
 from barnabas.sql.spark.shared_stream import SharedStream
 from barnabas.sql.spark.topology import is_closing, member_of
 from support.node_process import wait_until
@@ -76,7 +77,6 @@ class World:
 
     def __init__(self, directory: Path) -> None:
         options = SparkQueryOptions("127.0.0.1:1", str(directory), is_shared=True, trigger_ms=1)
-        self.directory = directory
         self.stream = SharedStream(options, lambda: cast("Any", None))
         self.life = Life(self)
         self.stream.life = cast("Any", self.life)
@@ -91,7 +91,7 @@ class World:
         self.is_hanging = threading.Event()
         self.closings: list[Closing] = []
         self.late: dict[tuple[str, int], int] = {}
-        """How many records come while the next micro-batch that lasts runs."""
+        """The numbers of records that come while the next micro-batch that lasts runs."""
         self.failure: str | None = None
         self.ranges: list[tuple[int, int, int, int]] = []
         """Share, partition, first and until of all that was done."""
@@ -183,6 +183,17 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made.stream.close()
 
 
+def hanging_batch(world: World) -> Any:
+    """A micro-batch of query a that does not end by itself."""
+    world.join("a")
+    world.is_hanging.set()
+    world.ends = {("t", 0): 3, ("t", 1): 5}
+    wait_until(lambda: world.stream._batch is not None, "the micro-batch")
+    batch = world.stream._batch
+    assert batch is not None
+    return batch
+
+
 def test_each_query_gets_what_it_has_not_read(world: World) -> None:
     world.ends = {("t", 0): 3, ("t", 1): 5}
     world.join("a")
@@ -223,6 +234,13 @@ def test_a_micro_batch_that_spark_has_not_committed_is_read_again(tmp_path: Path
     assert Ledger.open(directory, number, number, 2).shares["a"].offsets == {"t": {0: 3}}
 
 
+@pytest.mark.parametrize(
+    ("queries", "count"), [(0, 200_000), (1, 200_000), (3, 66_666), (4, 50_000), (9, 50_000)]
+)
+def test_queries_share_the_records_of_a_micro_batch_that_ends(queries: int, count: int) -> None:
+    assert records_max(SparkQueryOptions("127.0.0.1:1", "/state"), queries) == count
+
+
 def test_with_an_exactly_once_query_a_micro_batch_ends_with_its_ranges(world: World) -> None:
     world.ends = {("t", 0): 3, ("t", 1): 5}
     world.join("a", is_exactly_once=True)
@@ -247,12 +265,7 @@ def test_a_request_ends_a_micro_batch_that_lasts(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared_stream, "_LEAVE_SECONDS", 60.0)
-    world.join("a")
-    world.is_hanging.set()
-    world.ends = {("t", 0): 3, ("t", 1): 5}
-    wait_until(lambda: world.stream._batch is not None, "the micro-batch")
-    batch = world.stream._batch
-    assert batch is not None
+    batch = hanging_batch(world)
     leaving = threading.Thread(target=world.stream.leave, args=("a",))
     leaving.start()
     wait_until(Path(batch.ending).exists, "the file that ends it")
@@ -268,12 +281,7 @@ def test_the_end_waits_for_a_micro_batch_that_lasts(
 ) -> None:
     monkeypatch.setattr(shared_stream, "_LEAVE_SECONDS", 60.0)
     monkeypatch.setattr(shared_stream, "_COMMITTED_SECONDS", 60.0)
-    world.join("a")
-    world.is_hanging.set()
-    world.ends = {("t", 0): 3, ("t", 1): 5}
-    wait_until(lambda: world.stream._batch is not None, "the micro-batch")
-    batch = world.stream._batch
-    assert batch is not None
+    batch = hanging_batch(world)
     closing = threading.Thread(target=world.stream.close)
     closing.start()
     wait_until(Path(batch.ending).exists, "the file that ends it")
@@ -289,13 +297,10 @@ def test_the_end_does_not_wait_for_a_stream_that_has_failed(
 ) -> None:
     monkeypatch.setattr(shared_stream, "_LEAVE_SECONDS", 3_600.0)
     monkeypatch.setattr(shared_stream, "_LOOK_SECONDS", 0.01)
-    world.join("a")
-    world.is_hanging.set()
-    world.ends = {("t", 0): 3, ("t", 1): 5}
-    wait_until(lambda: world.stream._batch is not None, "the micro-batch")
+    batch = hanging_batch(world)
     closing = threading.Thread(target=world.stream.close, daemon=True)
     closing.start()
-    wait_until(lambda: bool(list(world.directory.glob("*/endings/*"))), "the file that ends it")
+    wait_until(Path(batch.ending).exists, "the file that ends it")
     world.life.state = QueryState.ERROR
     closing.join(30)
     assert not closing.is_alive()
@@ -354,7 +359,7 @@ def test_what_could_not_be_written_down_is_read_later(
 def test_a_partition_without_a_leader_holds_up_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_topics, "_SILENT_SECONDS", 0.05)
+    world.stream.topics.silent = Pauses(0.05, 30.0)
     world.errors["t", 0] = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
     world.ends = {("t", 0): 2, ("t", 1): 3}
     world.join("a")
@@ -406,7 +411,7 @@ def test_what_was_decided_is_read_once_more_before_all_else(world: World) -> Non
 def test_a_range_is_read_once_more_when_all_its_leaders_answer(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_topics, "_SILENT_SECONDS", 0.05)
+    world.stream.topics.silent = Pauses(0.05, 30.0)
     world.is_hanging.set()
     world.ends = {("t", 0): 2, ("t", 1): 3}
     world.join("a", is_exactly_once=True)
