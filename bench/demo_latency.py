@@ -5,7 +5,7 @@
 It runs `barnabas demo`, and reads its events and the tables of its statements as they come. A table
 counts each event once, so the n-th event of a window and key is in the results when a row counts n.
 When an event was published is its record's own timestamp. The ranking in Python is asked ten times
-a second how far it has read. The first half of the run is left out: Java compiles meanwhile.
+a second how far it has read. The first half of the run is left out, as Java still compiles.
 Processor time is that of the last quarter, in which nothing is read.
 """
 

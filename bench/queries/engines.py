@@ -1,6 +1,6 @@
 """The two engines that are always measured, Kafka Streams and our SQL server, and what all share.
 
-Each runs in a process of its own."""
+Each runs in its own process."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Engine(ABC):
         return self._sum(memory_megabytes)
 
     def _sum(self, of: Callable[[int], float]) -> float:
-        """Over all its processes, without those that end meanwhile."""
+        """The sum over all its processes, without those that end during the measurement."""
         total = 0.0
         for pid in session_processes(self.pid):
             with suppress(FileNotFoundError, ProcessLookupError):
@@ -149,7 +149,7 @@ class LineEngine(Engine):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """What starts the program."""
+        """The command that starts the program."""
 
     @abstractmethod
     def lines(self, job: Job) -> list[str]:

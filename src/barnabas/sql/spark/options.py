@@ -51,7 +51,7 @@ class SparkQueryOptions:
     trigger_ms: int = 100
     """No micro-batch begins sooner after the last one began, and in one that lasts no round."""
     commit_interval_ms: int = 2_000
-    """How long a micro-batch of queries that share a stream lasts, at least once."""
+    """At least once, the length of a micro-batch of queries that share a stream."""
     records_per_batch_max: int = 200_000
     """Of each source: what a query that catches up takes at once."""
     extension_directory: str | None = None

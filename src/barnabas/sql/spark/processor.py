@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _KEY = StructType([StructField("key", BinaryType())])
 _CLIENT: Final = "_statefulProcessorApiClient"
-"""Of a handle: says which group's state is meant."""
+"""The attribute of a handle that selects the group whose state is read and written."""
 _VALUE = StructType([StructField("value", BinaryType())])
 
 
@@ -63,9 +63,9 @@ class OperatorProcessor(_Processor):
 class SharedProcessor(_Processor):
     """The one operator of a shared stream: keeps what its labels get, and runs them together.
 
-    Labels come in their order, and last the one that closes the task. So the queries of a task
-    can take turns, each with the state of its own label. `common`: what its queries have in
-    common, secrets among it.
+    Labels come in ascending order; the last one closes the task. So all queries of a task can take
+    turns, each with its label's state. `common`: the settings that all queries have in common,
+    including secrets.
     """
 
     _gathered: dict[int, list[bytes]]

@@ -50,8 +50,8 @@ def read_range(
 
 @dataclass(slots=True)
 class PolledColumns:
-    """What a partition had behind an offset, in batches of so many bytes. `next`: the offset behind
-    it."""
+    """Records of a partition from an offset on. `next`: the offset after the last of them.
+    `size_bytes`: of their batches."""
 
     next: int
     records: list[RawColumns]
@@ -65,7 +65,7 @@ def poll_topics(
     last: Collection[Place],
     size_bytes_max: int,
 ) -> tuple[dict[Place, PolledColumns], dict[Place, ReadError]]:
-    """What partitions have from these offsets on, and why some cannot be read.
+    """Fetch the records of partitions from these offsets on; also returns why some cannot be read.
 
     `wait_ms`, `last` and `size_bytes_max` are those of `WireReader.poll`.
     """

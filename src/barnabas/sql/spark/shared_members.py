@@ -26,9 +26,9 @@ _RECORDS_MIN: Final = 50_000
 
 
 def records_max(options: SparkQueryOptions, queries: int) -> int:
-    """How many records of a topic a query may have in a micro-batch that ends with them.
+    """The limit of a query's records of one topic in a micro-batch that ends with its ranges.
 
-    One that catches up must not hold up the others.
+    A query that catches up must not hold up the others.
     """
     return max(_RECORDS_MIN, options.records_per_batch_max // max(1, queries))
 

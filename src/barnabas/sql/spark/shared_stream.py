@@ -468,7 +468,7 @@ class SharedStream:
         members = {
             ledger.shares[query_id].number: self._participants[query_id] for query_id in reached
         }
-        # What a micro-batch that lasts has reached is written down when it is over.
+        # Workers report the ends of a micro-batch that lasts, and the ledger notes them then.
         number = ledger.plan({} if lasts_ms else reached)
         batch = _Batch(number, members, began, self._ending_of(number) if lasts_ms else "")
         closing = encode_parcel(Closing(lasts_ms, batch.ending, self._options.trigger_ms))
@@ -481,7 +481,8 @@ class SharedStream:
     def _has_to_end(self) -> bool:
         """True if a micro-batch must end with what there is at its beginning.
 
-        Exactly once, readers see results when it ends. What is read once more must not go on.
+        Exactly once, readers see results only when it ends. Ranges that are read once more must end
+        where they ended before.
         """
         assert self._ledger is not None
         shares = self._ledger.shares
@@ -515,7 +516,7 @@ class SharedStream:
 
     @staticmethod
     def _end(batch: _Batch) -> None:
-        """Have a micro-batch that lasts end soon."""
+        """End a micro-batch that lasts: its tasks look for the file after each round."""
         if batch.ending and not batch.done.is_set():
             try:
                 with open(batch.ending, "wb"):

@@ -10,8 +10,8 @@ Labels that are at the same offset get the same columns: these are fetched and d
 
 A query that fails must not stop the others. What it fails of is caught and reported, as long as
 it has put nothing into Spark's state: the micro-batch ends without it, and its records are read
-again. At least once, its results up to there may be written twice. Exactly once, a label writes in
-a transaction of its own: it is aborted then, and otherwise left open for the driver to commit.
+again. At least once, its results up to there may be written twice. Exactly once, each label writes
+in its own transaction: it is aborted then, and otherwise left open for the driver to commit.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _hosting_of(member: Member, common: Hosting) -> Hosting:
 
 
 class LabelStates:
-    """Spark's map of pages, for one label after the other. `turn_to` has it mean a label's."""
+    """Spark's map of pages, for one label after the other. `turn_to` selects a label in Spark."""
 
     def __init__(self, state: Any, turn_to: Callable[[int], None]) -> None:
         self._state = state
@@ -118,7 +118,7 @@ class LabelStates:
         self._label: int | None = None
 
     def of(self, label: int) -> Any:
-        """The map while it means a label's pages."""
+        """The map of a label's pages, until another label is asked for."""
         if label != self._label:
             self._label = None  # should it fail
             self._turn_to(label)
@@ -197,7 +197,7 @@ class _Member:
         turns = (one for one in parcels if isinstance(one, Turn))
         self._turn = next(turns, Turn(0, is_repeated=False))
         self.offsets = {(one.topic, one.partition): one.first for one in self.ranges}
-        """Where it reads on."""
+        """By topic and partition, the next offset to read."""
         self._reached: dict[Place, int] = {}
         self._hosting = hosting
         self._results = results
@@ -255,7 +255,7 @@ class _Member:
         return set()
 
     def take(self, came: Mapping[Place, PolledColumns]) -> None:
-        """Run what a round has for it."""
+        """Run the records of a round."""
         self.run(
             lambda one: came[place].records if (place := (one.topic, one.partition)) in came else ()
         )
@@ -334,7 +334,7 @@ def _named(member: _Member, one: Range) -> tuple[Any, ...]:
 
 
 def _run_rounds(reading: RangeReading, members: Sequence[_Member], closing: Closing) -> None:
-    """Run labels, at least once, on what comes until the micro-batch ends, or one fails."""
+    """Run labels at least once, as records come, until the micro-batch ends or one fails."""
     if not members:  # the task has states to delete
         return
     ends_s = time.monotonic() + closing.lasts_ms / 1000
@@ -369,7 +369,7 @@ def _rest(until_s: float, ending: str) -> None:
 def _run_round(
     reading: RangeReading, members: Sequence[_Member], tables: Collection[Place], wait_ms: int
 ) -> tuple[int, bool]:
-    """Run what topics have; returns how many records, and whether there are more."""
+    """Run the records that topics have; returns how many, and whether there are more."""
     places: dict[Place, set[int]] = defaultdict(set)
     for member in members:
         for place, offset in member.offsets.items():

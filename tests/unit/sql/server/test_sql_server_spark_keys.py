@@ -25,6 +25,8 @@ from barnabas.sql.server.config import (
 from barnabas.sql.server.spark_session import ServerSession, python_pipelines
 from support.patience import PATIENCE_S
 
+COMMIT_INTERVAL = "ksql.streams.commit.interval.ms"
+
 
 def test_keys_that_are_given() -> None:
     values = {TASKS: "1", TRIGGER: "1000", MARK_RESULTS: "TRUE", PIPELINES: "a:b, c"}
@@ -35,6 +37,7 @@ def test_keys_that_are_given() -> None:
     assert not config.is_set(WORKERS_READ)
     assert config.pipelines == ("a:b", "c")
     assert config.is_exactly_once
+    assert ServerConfig({COMMIT_INTERVAL: "500"}).commit_interval_ms == 500
 
 
 def test_keys_that_are_not() -> None:
@@ -43,6 +46,7 @@ def test_keys_that_are_not() -> None:
     assert not config.is_set(MARK_RESULTS)
     assert config.is_set(WORKERS_READ)
     assert not config.is_exactly_once
+    assert config.commit_interval_ms == 2_000
     assert python_pipelines(config) is None
 
 
@@ -50,6 +54,8 @@ def test_keys_that_are_not() -> None:
 def test_numbers_are_whole_and_from_one(value: str) -> None:
     with pytest.raises(ServerConfigError, match=f"{TASKS} is a whole number"):
         _ = ServerConfig({TASKS: value}).spark_tasks
+    with pytest.raises(ServerConfigError, match=f"{COMMIT_INTERVAL} is a whole number"):
+        _ = ServerConfig({COMMIT_INTERVAL: value}).commit_interval_ms
 
 
 def test_what_is_neither_true_nor_false() -> None:
