@@ -367,7 +367,9 @@ class TopicLog:
             # Beyond markers of transactions, and what compaction has left out.
             self._positions[number] = max(self._positions[number], offset)
         elif error.code() in _CUT_OFF:
-            self._lose(f"it no longer has offset {self._positions[number]}")
+            # Of a topic that was made again, the id is new: seen later, it would be read twice.
+            self._check()
+            self._lose(self._other or f"it no longer has offset {self._positions[number]}")
             return False
         elif error.code() in _UNKNOWN and not self._is_following:
             self._lose("it has been deleted")

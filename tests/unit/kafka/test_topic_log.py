@@ -139,6 +139,19 @@ def test_the_end_of_a_new_topic_is_not_that_of_the_one_before(make: Make, kafka:
         other.log.read_to_end()
 
 
+def test_a_new_topic_that_a_log_was_cut_off_from_is_read_once(make: Make, kafka: Kafka) -> None:
+    made = make(follows=True, reads_again=True)
+    for sent in [made.log.send(b"k", b"%d" % n) for n in range(3)]:
+        sent.result(PATIENCE_S)
+    made.log.read_to_end()
+    recreate(kafka, made.log.topic)
+    make(follows=True).log.send(b"k", b"new").result(PATIENCE_S)
+    wait_until(lambda: made.values[3:] == [b"new"], "the record of the new topic")
+    made.log._check()  # as a writer does from time to time
+    made.log.read_to_end()
+    assert made.values[3:] == [b"new"]
+
+
 def test_a_record_that_cannot_be_taken_is_read_again_with_those_after_it(make: Make) -> None:
     writer = make(follows=True)
     for sent in [writer.log.send(b"k", b"%d" % n) for n in range(5)]:
