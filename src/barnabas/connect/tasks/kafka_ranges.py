@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from functools import partial
 from typing import Any, Final
 
@@ -146,7 +146,8 @@ class RangeReader:
         raise ConnectError(text)
 
 
-def _record(message: Message) -> RawRecord:
+def record_of(message: Message) -> RawRecord:
+    """Return a message as a record."""
     kind, timestamp_ms = message.timestamp()
     is_known = kind in _KINDS
     return RawRecord(
@@ -169,7 +170,7 @@ def read_range(task: str, settings: Mapping[str, Any], where: SinkRange) -> Iter
     """Yield the records of a range. Raises RetriableError, ConnectError."""
     for messages in _read(task, settings, where):
         for message in messages:
-            yield _record(message)
+            yield record_of(message)
 
 
 def read_columns(task: str, settings: Mapping[str, Any], where: SinkRange) -> Iterator[RawColumn]:
@@ -179,7 +180,7 @@ def read_columns(task: str, settings: Mapping[str, Any], where: SinkRange) -> It
             keys=[one.key() for one in messages],
             values=[one.value() for one in messages],
             has_headers=any(one.headers() for one in messages),
-            records=partial(map, _record, messages),
+            records=partial(map, record_of, messages),
         )
 
 
@@ -193,7 +194,7 @@ def _read(task: str, settings: Mapping[str, Any], where: SinkRange) -> Iterator[
     except KafkaException as error:
         raise RetriableError(f"cannot read {where.topic}: {error.args[0].str()}") from error
     finally:
-        _close_idle()
+        close_idle(_READERS)
         if len(_READERS) < CONSUMERS_MAX:
             reader.used_s = time.monotonic()
             _READERS[key] = reader
@@ -201,11 +202,12 @@ def _read(task: str, settings: Mapping[str, Any], where: SinkRange) -> Iterator[
             reader.close()
 
 
-def _close_idle() -> None:
+def close_idle(readers: MutableMapping[Any, Any]) -> None:
+    """Close what was not read for long; keys begin with the process that opened it."""
     now_s = time.monotonic()
-    for key, one in list(_READERS.items()):
+    for key, one in list(readers.items()):
         is_own = key[0] == os.getpid()  # a process inherits what it cannot use
-        if is_own and now_s - one.used_s > IDLE_SECONDS_MAX and _READERS.pop(key, None) is one:
+        if is_own and now_s - one.used_s > IDLE_SECONDS_MAX and readers.pop(key, None) is one:
             one.close()
 
 

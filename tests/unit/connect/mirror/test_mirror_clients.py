@@ -15,13 +15,14 @@ from barnabas.connect.connectors.base import SinkRange, TaskContext
 from barnabas.connect.connectors.mirror import (
     checkpoint,
     cluster,
+    connector,
     ranges,
-    schedule,
     settings,
 )
 from barnabas.connect.connectors.mirror.checkpoint import CheckpointReader
+from barnabas.connect.connectors.mirror.connector import Schedule
 from barnabas.connect.connectors.mirror.flow import Flow
-from barnabas.connect.connectors.mirror.schedule import Schedule
+from barnabas.connect.tasks import kafka_ranges
 from barnabas.kafka import admin
 from barnabas.schemas.data.errors import RetriableError
 from support.stale_admin import StaleAdmin
@@ -36,7 +37,7 @@ GIVEN = {
 
 
 def test_what_failed_at_the_start_is_followed_up_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedule, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(connector, "RETRY_SECONDS", 0.0)
     tries: list[str] = []
     is_done = Event()
 
@@ -199,6 +200,6 @@ def test_consumers_of_tasks_that_went_are_closed(monkeypatch: pytest.MonkeyPatch
     for name in ("gone", "here"):
         assert list(ranges.read_ranges(name, {"client.id": name}, empty)) == []
     found = ranges._CONSUMERS[os.getpid(), "gone"]
-    found.used_s -= ranges.IDLE_SECONDS_MAX + 1
+    found.used_s -= kafka_ranges.IDLE_SECONDS_MAX + 1
     assert list(ranges.read_ranges("here", {"client.id": "another"}, empty)) == []
     assert closed == ["gone"]

@@ -21,23 +21,21 @@ from barnabas.connect.connectors.base import (
     ConnectorContext,
     Figure,
     Settings,
-    SourceConnector,
     SourceReader,
     TaskContext,
 )
 from barnabas.connect.connectors.base import TopicPartition as Place
-from barnabas.connect.connectors.mirror import given_offsets, settings
-from barnabas.connect.connectors.mirror.cluster import Cluster, GroupOffsets, cluster_of, patience
+from barnabas.connect.connectors.mirror import settings
+from barnabas.connect.connectors.mirror.cluster import GroupOffsets, cluster_of, patience
+from barnabas.connect.connectors.mirror.connector import MirrorConnector, Schedule
 from barnabas.connect.connectors.mirror.figures import CheckpointFigures
 from barnabas.connect.connectors.mirror.flow import Flow, client_errors
-from barnabas.connect.connectors.mirror.records import Checkpoint, OffsetSync
-from barnabas.connect.connectors.mirror.schedule import Schedule
+from barnabas.connect.connectors.mirror.records import Checkpoint, OffsetSync, record_of
 from barnabas.connect.connectors.mirror.syncs import OffsetTranslation
-from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.connect.record import SourceRecord
 from barnabas.connect.tasks.kafka_errors import as_connect_error, is_passing
 from barnabas.connect.tasks.kafka_ranges import take
 from barnabas.schemas.data.errors import ConnectError, DataError, RetriableError
-from barnabas.schemas.data.schema import Schema, Type
 
 # Reads a topic of one partition from its beginning, again and again up to its end.
 
@@ -45,13 +43,11 @@ _CHUNK: Final = 1000
 _POLL_SECONDS: Final = 0.2
 
 
-class MirrorCheckpoint(SourceConnector):
+class MirrorCheckpoint(MirrorConnector):
     """Notes where a group would be in the target, and commits it there if so configured."""
 
     definition: ClassVar[Definition] = settings.CHECKPOINT
-    _flow: Flow | None = None
-    _schedule: Schedule | None = None
-    _clusters: tuple[Cluster, ...] = ()
+    partition_texts = ("group", "topic")
     _groups: frozenset[str] = frozenset()
 
     def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
@@ -100,43 +96,16 @@ class MirrorCheckpoint(SourceConnector):
         schedule.repeat(refresh, flow.interval_s("refresh.groups"), "refreshing groups")
         schedule.start()
 
-    def is_worth_distributing(self, settings: Settings) -> bool:
-        """Not: checkpoints are few."""
-        return False
-
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """Deal out the groups."""
         flow = self._flow
         if flow is None or not flow.is_enabled or flow.interval_s("emit.checkpoints") is None:
             return []
-        groups = sorted(self._groups)
-        tasks = min(tasks_max, len(groups))
-        return [
-            {
-                **flow.settings,
-                ASSIGNED: ",".join(groups[index::tasks]),
-                "task.index": str(index),
-            }
-            for index in range(tasks)
-        ]
+        return self._dealt(flow, tasks_max, ASSIGNED, sorted(self._groups))
 
     def reader(self, context: TaskContext) -> SourceReader:
         """Return what translates the offsets of a task's groups."""
         return CheckpointReader(context, Flow.read(context.settings, self.definition))
-
-    def alter_offsets(
-        self, settings: Settings, offsets: Sequence[tuple[JsonMap, JsonMap | None]]
-    ) -> bool:
-        """Check offsets that a user wants to store."""
-        given_offsets.check(offsets, ("group", "topic"), is_zero=True)
-        return True
-
-    def stop(self) -> None:
-        """End the watch."""
-        if self._schedule is not None:
-            self._schedule.stop()
-        for cluster in self._clusters:
-            cluster.close()
 
 
 class LogReader:
@@ -194,7 +163,6 @@ class LogReader:
 
 
 ASSIGNED: Final = "task.assigned.groups"
-_BYTES: Final = Schema(Type.BYTES)
 _WAIT_SECONDS: Final = 0.1
 _log = logging.getLogger(__name__)
 
@@ -248,21 +216,8 @@ class CheckpointReader(SourceReader):
         """Yield the checkpoints' records."""
         now_ms, checkpoints = partition
         for one in checkpoints:
-            yield SourceRecord(
-                source_partition={
-                    "group": one.group,
-                    "partition": one.place[1],
-                    "topic": one.place[0],
-                },
-                source_offset={"offset": 0},
-                topic=self._topic,
-                partition=0,
-                key_schema=_BYTES,
-                key=one.key,
-                value_schema=_BYTES,
-                value=one.value,
-                timestamp_ms=now_ms,
-            )
+            where = {"group": one.group, "partition": one.place[1], "topic": one.place[0]}
+            yield record_of(one, self._topic, where, now_ms)
 
     def commit(self, end: dict[str, Any]) -> None:
         """They are written: group offsets may follow them."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -58,48 +59,37 @@ class Spread:
 
 @dataclass(slots=True)
 class Tally:
-    """What a split has read and written of one partition; picklable."""
+    """What was read and written of one partition; picklable."""
 
     records: int = 0
     size_bytes: int = 0
     age_ms: Spread = field(default_factory=Spread)
     latency_ms: Spread = field(default_factory=Spread)
 
-
-@dataclass(slots=True)
-class _Span:
-    began_s: float
-    records: int = 0
-    size_bytes: int = 0
-    age_ms: Spread = field(default_factory=Spread)
-    latency_ms: Spread = field(default_factory=Spread)
+    def merge(self, other: Tally) -> None:
+        """Take what came later."""
+        self.records += other.records
+        self.size_bytes += other.size_bytes
+        self.age_ms.merge(other.age_ms)
+        self.latency_ms.merge(other.latency_ms)
 
 
 class _PartitionCounts:
-    """One partition's, or one partition's of a group."""
+    """One partition's, or one partition's of a group: since the start, and of the last spans."""
 
     def __init__(self, now_s: float) -> None:
-        self.records = 0
-        self.size_bytes = 0
-        self._age = math.nan
-        self._latency = math.nan
-        self._spans: deque[_Span] = deque([_Span(now_s)], maxlen=_SPANS)
+        self.whole = Tally()
+        self._spans = deque([(now_s, Tally())], maxlen=_SPANS)
 
     def add(self, tally: Tally, now_s: float) -> None:
-        self.records += tally.records
-        self.size_bytes += tally.size_bytes
-        if now_s - self._spans[-1].began_s >= _SPAN_SECONDS:
-            self._spans.append(_Span(now_s))
-        span = self._spans[-1]
-        span.records += tally.records
-        span.size_bytes += tally.size_bytes
-        span.age_ms.merge(tally.age_ms)
-        span.latency_ms.merge(tally.latency_ms)
-        self._age = tally.age_ms.last if tally.age_ms.count else self._age
-        self._latency = tally.latency_ms.last if tally.latency_ms.count else self._latency
+        self.whole.merge(tally)
+        began_s, _ = self._spans[-1]
+        if now_s - began_s >= _SPAN_SECONDS:
+            self._spans.append((now_s, Tally()))
+        self._spans[-1][1].merge(tally)
 
-    def _recent(self, now_s: float) -> list[_Span]:
-        return [one for one in self._spans if now_s - one.began_s < _SPANS * _SPAN_SECONDS]
+    def _recent(self, now_s: float) -> list[tuple[float, Tally]]:
+        return [one for one in self._spans if now_s - one[0] < _SPANS * _SPAN_SECONDS]
 
     def rates(self, now_s: float) -> tuple[float, float]:
         """Return records and bytes per second."""
@@ -107,15 +97,17 @@ class _PartitionCounts:
         if not recent:
             return 0.0, 0.0
         # As Kafka's rates: what is new counts as if it had taken a whole span.
-        gone_s = max(now_s - recent[0].began_s, _SPAN_SECONDS)
-        records = sum(one.records for one in recent)
-        return records / gone_s, sum(one.size_bytes for one in recent) / gone_s
+        gone_s = max(now_s - recent[0][0], _SPAN_SECONDS)
+        records = sum(one.records for _, one in recent)
+        return records / gone_s, sum(one.size_bytes for _, one in recent) / gone_s
 
     def age(self, name: str, now_s: float) -> Iterator[tuple[str, float]]:
-        return _times(name, self._age, [one.age_ms for one in self._recent(now_s)])
+        recent = [one.age_ms for _, one in self._recent(now_s)]
+        return _times(name, self.whole.age_ms.last, recent)
 
     def latency(self, name: str, now_s: float) -> Iterator[tuple[str, float]]:
-        return _times(name, self._latency, [one.latency_ms for one in self._recent(now_s)])
+        recent = [one.latency_ms for _, one in self._recent(now_s)]
+        return _times(name, self.whole.latency_ms.last, recent)
 
 
 def _times(name: str, last: float, spreads: Sequence[Spread]) -> Iterator[tuple[str, float]]:
@@ -128,22 +120,22 @@ def _times(name: str, last: float, spreads: Sequence[Spread]) -> Iterator[tuple[
     yield f"{name}-avg", whole.total / whole.count if whole.count else math.nan
 
 
-class SourceFigures:
-    """Of a task that mirrors topics; from its thread, read from any."""
+class _Figures(ABC):
+    """What one task counts, by the labels of a partition; from its thread, read from any."""
 
     def __init__(self, source: str, target: str, clock: Clock = time.monotonic) -> None:
         self._flow: Labels = (("source", source), ("target", target))
         self._clock = clock
         self._lock = Lock()
-        self._places: dict[TopicPartition, _PartitionCounts] = {}
+        self._counts: dict[Labels, _PartitionCounts] = {}
 
-    def add(self, place: TopicPartition, tally: Tally) -> None:
-        """Add what was written of a partition of the target."""
+    def _add(self, place: TopicPartition, tally: Tally, more: Labels = ()) -> None:
+        labels = (*self._flow, *more, ("topic", place[0]), ("partition", str(place[1])))
         with self._lock:
             now_s = self._clock()
-            counts = self._places.get(place)
+            counts = self._counts.get(labels)
             if counts is None:
-                counts = self._places[place] = _PartitionCounts(now_s)
+                counts = self._counts[labels] = _PartitionCounts(now_s)
             counts.add(tally, now_s)
 
     def seen(self) -> list[Figure]:
@@ -151,56 +143,41 @@ class SourceFigures:
         with self._lock:
             now_s = self._clock()
             return [
-                (f"{_SOURCE}_{name}", (*self._flow, *_labels(place)), value)
-                for place, one in self._places.items()
+                (name, labels, value)
+                for labels, one in self._counts.items()
                 for name, value in self._of(one, now_s)
             ]
 
+    @abstractmethod
+    def _of(self, one: _PartitionCounts, now_s: float) -> Iterator[tuple[str, float]]:
+        """Yield the names and values of one partition."""
+
+
+class SourceFigures(_Figures):
+    """Of a task that mirrors topics."""
+
+    def add(self, place: TopicPartition, tally: Tally) -> None:
+        """Add what was written of a partition of the target."""
+        self._add(place, tally)
+
     def _of(self, one: _PartitionCounts, now_s: float) -> Iterator[tuple[str, float]]:
         records_s, bytes_s = one.rates(now_s)
-        yield "record-count", one.records
-        yield "record-rate", records_s
-        yield "byte-count", one.size_bytes
-        yield "byte-rate", bytes_s
-        yield from one.age("record-age-ms", now_s)
-        yield from one.latency("replication-latency-ms", now_s)
+        yield f"{_SOURCE}_record-count", one.whole.records
+        yield f"{_SOURCE}_record-rate", records_s
+        yield f"{_SOURCE}_byte-count", one.whole.size_bytes
+        yield f"{_SOURCE}_byte-rate", bytes_s
+        yield from one.age(f"{_SOURCE}_record-age-ms", now_s)
+        yield from one.latency(f"{_SOURCE}_replication-latency-ms", now_s)
 
 
-class CheckpointFigures:
-    """Of a task that translates group offsets; from its thread, read from any."""
-
-    def __init__(self, source: str, target: str, clock: Clock = time.monotonic) -> None:
-        self._flow: Labels = (("source", source), ("target", target))
-        self._clock = clock
-        self._lock = Lock()
-        self._groups: dict[tuple[str, TopicPartition], _PartitionCounts] = {}
+class CheckpointFigures(_Figures):
+    """Of a task that translates group offsets."""
 
     def written(self, checkpoint: Checkpoint, latency_ms: float) -> None:
         """A checkpoint is written, so long after it was found."""
         tally = Tally(records=1)
         tally.latency_ms.add(latency_ms)
-        with self._lock:
-            now_s = self._clock()
-            key = checkpoint.group, checkpoint.place
-            group = self._groups.get(key)
-            if group is None:
-                group = self._groups[key] = _PartitionCounts(now_s)
-            group.add(tally, now_s)
+        self._add(checkpoint.place, tally, (("group", checkpoint.group),))
 
-    def seen(self) -> list[Figure]:
-        """Return all figures."""
-        with self._lock:
-            now_s = self._clock()
-            return [
-                (
-                    f"{_CHECKPOINT}_{name}",
-                    (*self._flow, ("group", group), *_labels(place)),
-                    value,
-                )
-                for (group, place), one in self._groups.items()
-                for name, value in one.latency("checkpoint-latency-ms", now_s)
-            ]
-
-
-def _labels(place: TopicPartition) -> Labels:
-    return ("topic", place[0]), ("partition", str(place[1]))
+    def _of(self, one: _PartitionCounts, now_s: float) -> Iterator[tuple[str, float]]:
+        return one.latency(f"{_CHECKPOINT}_checkpoint-latency-ms", now_s)

@@ -13,30 +13,26 @@ from barnabas.connect.config.definition import Definition
 from barnabas.connect.connectors.base import (
     ConnectorContext,
     Settings,
-    SourceConnector,
     SourceReader,
     TaskContext,
 )
-from barnabas.connect.connectors.mirror import given_offsets, settings
-from barnabas.connect.connectors.mirror.cluster import Cluster, cluster_of
+from barnabas.connect.connectors.mirror import settings
+from barnabas.connect.connectors.mirror.cluster import cluster_of
+from barnabas.connect.connectors.mirror.connector import MirrorConnector, Schedule
 from barnabas.connect.connectors.mirror.flow import Flow, client_errors
 from barnabas.connect.connectors.mirror.policy import HEARTBEATS
-from barnabas.connect.connectors.mirror.records import Heartbeat
-from barnabas.connect.connectors.mirror.schedule import Schedule
-from barnabas.connect.record import JsonMap, SourceRecord
-from barnabas.schemas.data.schema import Schema, Type
+from barnabas.connect.connectors.mirror.records import Heartbeat, record_of
+from barnabas.connect.record import SourceRecord
 
-_BYTES: Final = Schema(Type.BYTES)
 _WAIT_SECONDS: Final = 0.1
 
 
-class MirrorHeartbeat(SourceConnector):
+class MirrorHeartbeat(MirrorConnector):
     """Sends heartbeats to the target."""
 
     definition: ClassVar[Definition] = settings.HEARTBEAT
-    _flow: Flow | None = None
-    _schedule: Schedule | None = None
-    _clusters: tuple[Cluster, ...] = ()
+    partition_texts = ("sourceClusterAlias", "targetClusterAlias")
+    has_partition = False
 
     def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
         """Return what may not be set of clients."""
@@ -52,10 +48,6 @@ class MirrorHeartbeat(SourceConnector):
         schedule.once(lambda: target.create_compacted(HEARTBEATS, replicas), "creating heartbeats")
         schedule.start()
 
-    def is_worth_distributing(self, settings: Settings) -> bool:
-        """Not: it is one record at a time."""
-        return False
-
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """One task, unless heartbeats are off."""
         if self._flow is None or self._flow.interval_s("emit.heartbeats") is None:
@@ -66,21 +58,6 @@ class MirrorHeartbeat(SourceConnector):
         """Return what makes heartbeats."""
         flow = Flow.read(context.settings, self.definition)
         return HeartbeatReader(flow.source, flow.target, flow.interval_s("emit.heartbeats") or 1.0)
-
-    def alter_offsets(
-        self, settings: Settings, offsets: Sequence[tuple[JsonMap, JsonMap | None]]
-    ) -> bool:
-        """Check offsets that a user wants to store."""
-        aliases = ("sourceClusterAlias", "targetClusterAlias")
-        given_offsets.check(offsets, aliases, has_partition=False, is_zero=True)
-        return True
-
-    def stop(self) -> None:
-        """End what `start` has begun."""
-        if self._schedule is not None:
-            self._schedule.stop()
-        for cluster in self._clusters:
-            cluster.close()
 
 
 class HeartbeatReader(SourceReader):
@@ -114,17 +91,5 @@ class HeartbeatReader(SourceReader):
     def read(self, partition: Any) -> Iterator[SourceRecord]:
         """Yield the heartbeat."""
         beat = Heartbeat(self._source, self._target, partition)
-        yield SourceRecord(
-            source_partition={
-                "sourceClusterAlias": self._source,
-                "targetClusterAlias": self._target,
-            },
-            source_offset={"offset": 0},
-            topic=HEARTBEATS,
-            partition=0,
-            key_schema=_BYTES,
-            key=beat.key,
-            value_schema=_BYTES,
-            value=beat.value,
-            timestamp_ms=partition,
-        )
+        where = {"sourceClusterAlias": self._source, "targetClusterAlias": self._target}
+        yield record_of(beat, HEARTBEATS, where, partition)

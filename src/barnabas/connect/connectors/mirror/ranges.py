@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from confluent_kafka import (
-    TIMESTAMP_NOT_AVAILABLE,
     Consumer,
     KafkaError,
     KafkaException,
@@ -21,7 +20,7 @@ from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.base import TopicPartition as Place
 from barnabas.connect.record import RawRecord
 from barnabas.connect.tasks.kafka_errors import as_connect_error
-from barnabas.connect.tasks.kafka_ranges import take
+from barnabas.connect.tasks.kafka_ranges import close_idle, record_of, take
 from barnabas.schemas.data.errors import RetriableError
 
 READ_TIMEOUT_SECONDS: Final = 60.0
@@ -35,10 +34,9 @@ _OWN: Final[Mapping[str, Any]] = {
     "fetch.wait.max.ms": 50,
     "queued.max.messages.kbytes": 65_536,
 }
-IDLE_SECONDS_MAX: Final = 300.0
-"""After so long without a read a consumer is closed: executors do not hear of a task's end."""
 _CONSUMERS: Final[dict[tuple[int, str], RangesConsumer]] = {}
-"""Of this process, by task; not those that are being read."""
+"""Of this process, by task; not those that are being read. Idle ones are closed: executors do not
+hear of a task's end."""
 
 
 def read_ranges(
@@ -47,7 +45,7 @@ def read_ranges(
     """Yield the records of ranges, each partition in order. Raises RetriableError, ConnectError."""
     key = os.getpid(), task
     consumer = _CONSUMERS.pop(key, None) or RangesConsumer(settings)
-    _close_idle()
+    close_idle(_CONSUMERS)
     try:
         yield from consumer.read(ranges)
     except KafkaException as error:
@@ -55,14 +53,6 @@ def read_ranges(
     finally:
         consumer.used_s = time.monotonic()
         _CONSUMERS[key] = consumer
-
-
-def _close_idle() -> None:
-    now_s = time.monotonic()
-    for key, one in list(_CONSUMERS.items()):
-        is_own = key[0] == os.getpid()  # a process inherits what it cannot use
-        if is_own and now_s - one.used_s > IDLE_SECONDS_MAX and _CONSUMERS.pop(key, None) is one:
-            one.close()
 
 
 def close_consumers(task: str) -> None:
@@ -152,7 +142,7 @@ class RangesConsumer:
         while state.waiting and (state.waiting[0].offset() or 0) < state.end:
             message = state.waiting.popleft()
             state.position = (message.offset() or 0) + 1
-            yield _record(message)
+            yield record_of(message)
         if state.waiting or state.is_done:
             state.position = state.end
             del left[place]
@@ -185,7 +175,7 @@ class RangesConsumer:
             state.wanted = offset + 1
             if offset < state.end and place in left:
                 state.position = offset + 1
-                yield _record(message)
+                yield record_of(message)
                 if offset == state.end - 1:
                     del left[place]
             else:
@@ -199,16 +189,3 @@ class RangesConsumer:
     def _forget(self) -> None:
         self._partitions.clear()
         self._consumer.unassign()
-
-
-def _record(message: Message) -> RawRecord:
-    kind, timestamp_ms = message.timestamp()
-    return RawRecord(
-        topic=message.topic() or "",
-        partition=message.partition(),
-        key=message.key(),
-        value=message.value(),
-        timestamp_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms,
-        headers=message.headers() or (),  # type: ignore[arg-type]  # pairs, as they are read
-        offset=message.offset() or 0,
-    )

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.connect.connectors.base import TopicPartition
+from barnabas.connect.record import JsonMap, SourceRecord
 from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import Schema, Type
 
+_BYTES: Final = Schema(Type.BYTES)
 _VERSION: Final = 0
 _SHORT: Final = struct.Struct(">h")
 _INT: Final = struct.Struct(">i")
@@ -113,6 +116,23 @@ class Heartbeat:
             return Heartbeat(source, target, timestamp_ms)
         except (struct.error, UnicodeDecodeError) as error:
             raise DataError(f"no heartbeat: {error}") from error
+
+
+def record_of(
+    told: Checkpoint | Heartbeat, topic: str, source_partition: JsonMap, timestamp_ms: int
+) -> SourceRecord:
+    """Return what a task writes; its offset says nothing, as Kafka's."""
+    return SourceRecord(
+        source_partition=source_partition,
+        source_offset={"offset": 0},
+        topic=topic,
+        partition=0,
+        key_schema=_BYTES,
+        key=told.key,
+        value_schema=_BYTES,
+        value=told.value,
+        timestamp_ms=timestamp_ms,
+    )
 
 
 def _text(text: str) -> bytes:

@@ -25,35 +25,28 @@ from barnabas.connect.config.definition import Definition
 from barnabas.connect.connectors.base import (
     ConnectorContext,
     Settings,
-    SourceConnector,
     SourceReader,
     TaskContext,
 )
-from barnabas.connect.connectors.mirror import given_offsets, settings
+from barnabas.connect.connectors.mirror import settings
 from barnabas.connect.connectors.mirror.cluster import Cluster, cluster_of, is_static
+from barnabas.connect.connectors.mirror.connector import MirrorConnector, Schedule
 from barnabas.connect.connectors.mirror.flow import Flow, client_errors
 from barnabas.connect.connectors.mirror.policy import is_cycle
-from barnabas.connect.connectors.mirror.schedule import Schedule
-from barnabas.connect.connectors.mirror.source_reader import (
-    ASSIGNED,
-    MirrorReader,
-    assignment,
-)
-from barnabas.connect.record import JsonMap
+from barnabas.connect.connectors.mirror.source_reader import ASSIGNED, MirrorReader
 from barnabas.schemas.data.errors import ConfigError
 
 _EMIT_SYNCS = "emit.offset-syncs.enabled"
 
 
-class MirrorSource(SourceConnector):
+class MirrorSource(MirrorConnector):
     """Copies the records of topics, and keeps the copies' settings and rights like theirs."""
 
     definition: ClassVar[Definition] = settings.SOURCE
     has_receipts: ClassVar[bool] = True
-    _flow: Flow | None = None
+    partition_texts = ("cluster", "topic")
+    has_zero_offset = False
     _mirror: TopicMirror | None = None
-    _schedule: Schedule | None = None
-    _clusters: tuple[Cluster, ...] = ()
 
     def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
         """Return what is wrong beyond single settings."""
@@ -112,28 +105,16 @@ class MirrorSource(SourceConnector):
             schedule.repeat(work, interval_s, name)
         schedule.start()
 
-    def is_worth_distributing(self, settings: Settings) -> bool:
-        """Not: tasks are what is read side by side; each copies in one piece."""
-        return False
-
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """Deal out the partitions."""
         if self._mirror is None or self._flow is None:
             return []
         places = [
-            (topic, number)
+            f"{topic}-{number}"
             for topic, count in sorted(self._mirror.known.items())
             for number in range(count)
         ]
-        tasks = min(tasks_max, len(places))
-        return [
-            {
-                **self._flow.settings,
-                ASSIGNED: assignment(places[index::tasks]),
-                "task.index": str(index),
-            }
-            for index in range(tasks)
-        ]
+        return self._dealt(self._flow, tasks_max, ASSIGNED, places)
 
     def reader(self, context: TaskContext) -> SourceReader:
         """Return the reader of a task's partitions."""
@@ -142,20 +123,6 @@ class MirrorSource(SourceConnector):
     def exactly_once_support(self, settings: Settings) -> bool | None:
         """Return whether records of aborted transactions are skipped."""
         return _reads_committed(settings)
-
-    def alter_offsets(
-        self, settings: Settings, offsets: Sequence[tuple[JsonMap, JsonMap | None]]
-    ) -> bool:
-        """Check offsets that a user wants to store."""
-        given_offsets.check(offsets, ("cluster", "topic"))
-        return True
-
-    def stop(self) -> None:
-        """End the watch."""
-        if self._schedule is not None:
-            self._schedule.stop()
-        for cluster in self._clusters:
-            cluster.close()
 
 
 def _reads_committed(settings: Settings) -> bool:

@@ -88,11 +88,6 @@ _KEY: Final = Schema(Type.BYTES, optional=True)
 _VALUE: Final = Schema(Type.BYTES)
 
 
-def assignment(places: Sequence[Place]) -> str:
-    """Return partitions as a task's setting."""
-    return ",".join(f"{topic}-{number}" for topic, number in places)
-
-
 def _assigned(text: str) -> list[Place]:
     parts = (part.strip().rpartition("-") for part in text.split(",") if part.strip())
     return [(topic, int(number)) for topic, _, number in parts]
