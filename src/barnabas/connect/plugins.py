@@ -190,13 +190,9 @@ register(
 )
 register(
     "transformation",
-    "transforms.insert_field",
+    "transforms.values",
     InsertFieldKey="org.apache.kafka.connect.transforms.InsertField$Key",
     InsertFieldValue="org.apache.kafka.connect.transforms.InsertField$Value",
-)
-register(
-    "transformation",
-    "transforms.mask_field",
     MaskFieldKey="org.apache.kafka.connect.transforms.MaskField$Key",
     MaskFieldValue="org.apache.kafka.connect.transforms.MaskField$Value",
 )
@@ -232,12 +228,9 @@ register(
 )
 register(
     "transformation",
-    "transforms.debezium.header_to_value",
+    "transforms.debezium.additions",
+    ExtractChangedRecordState="io.debezium.transforms.ExtractChangedRecordState",
     HeaderToValue="io.debezium.transforms.HeaderToValue",
-)
-register(
-    "transformation",
-    "transforms.debezium.source_schema",
     ExtractSchemaToNewRecord="io.debezium.transforms.ExtractSchemaToNewRecord",
 )
 register(
@@ -257,22 +250,13 @@ register(
 )
 register(
     "transformation",
-    "transforms.debezium.schema_changes",
-    SchemaChangeEventFilter="io.debezium.transforms.SchemaChangeEventFilter",
-)
-register(
-    "transformation",
-    "transforms.debezium.changed_fields",
-    ExtractChangedRecordState="io.debezium.transforms.ExtractChangedRecordState",
-)
-register(
-    "transformation",
     "transforms.debezium.vectors",
     VectorToJsonConverter="io.debezium.transforms.VectorToJsonConverter",
 )
 register(
     "transformation",
-    "transforms.debezium.message_content",
+    "transforms.debezium.messages",
+    SchemaChangeEventFilter="io.debezium.transforms.SchemaChangeEventFilter",
     DecodeLogicalDecodingMessageContent=(
         "io.debezium.connector.postgresql.transforms.DecodeLogicalDecodingMessageContent"
     ),

@@ -67,6 +67,18 @@ class ConnectRecord:
         copy.headers = self.headers[:]
         return copy
 
+    def with_key(self, schema: Schema | None, key: Any) -> Self:
+        """A copy with that key."""
+        copy = self.copied()
+        copy.key_schema, copy.key = schema, key
+        return copy
+
+    def with_value(self, schema: Schema | None, value: Any) -> Self:
+        """A copy with that value."""
+        copy = self.copied()
+        copy.value_schema, copy.value = schema, value
+        return copy
+
 
 @dataclass(slots=True, kw_only=True)
 class SourceRecord(ConnectRecord):

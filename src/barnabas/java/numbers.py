@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from decimal import Decimal, InvalidOperation
@@ -74,6 +75,15 @@ def low_bits(number: float | Decimal, bits: int) -> int:
             return 0
     whole = int(number) & ((1 << bits) - 1)
     return whole - (1 << bits) if whole >> (bits - 1) else whole
+
+
+def short_float(number: float) -> float:
+    """`(float) number`: the nearest number of 32 bits, or infinity beyond them."""
+    try:
+        short: float = _FLOAT.unpack(_FLOAT.pack(number))[0]
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+    return short
 
 
 def fit_decimal(number: Decimal, precision: int, scale: int) -> Decimal:

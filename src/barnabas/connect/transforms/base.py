@@ -9,7 +9,7 @@ found once per schema.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
@@ -17,6 +17,7 @@ from barnabas.connect.config.definition import ConfigType, Definition, Importanc
 from barnabas.connect.config.validators import one_of_any_case
 from barnabas.connect.config.values import invalid
 from barnabas.connect.record import ConnectRecord
+from barnabas.schemas.data.builder import with_fields
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import Field, Schema, Struct, java_class, validate_value
 
@@ -29,7 +30,11 @@ class Transform(ABC):
     """True if it masks fields: status and log then do not quote records as they are before."""
 
     def configure(self, settings: Mapping[str, Any]) -> None:
-        """Take parsed settings, without the prefix. Raises ConfigError."""
+        """Take settings, without the prefix. Raises ConfigError."""
+        self._configure(self.definition.parse(settings))
+
+    def _configure(self, parsed: Mapping[str, Any]) -> None:
+        """Take parsed settings. Raises ConfigError."""
 
     @abstractmethod
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
@@ -45,7 +50,11 @@ class Predicate(ABC):
     definition: ClassVar[Definition] = Definition()
 
     def configure(self, settings: Mapping[str, Any]) -> None:
-        """Take parsed settings, without the prefix. Raises ConfigError."""
+        """Take settings, without the prefix. Raises ConfigError."""
+        self._configure(self.definition.parse(settings))
+
+    def _configure(self, parsed: Mapping[str, Any]) -> None:
+        """Take parsed settings. Raises ConfigError."""
 
     @abstractmethod
     def test(self, record: ConnectRecord) -> bool:
@@ -86,13 +95,6 @@ class Sided(Transform, ABC):
 
     is_key: ClassVar[bool] = False
 
-    def configure(self, settings: Mapping[str, Any]) -> None:
-        """Take settings, without the prefix. Raises ConfigError."""
-        self._configure(self.definition.parse(settings))
-
-    def _configure(self, parsed: Mapping[str, Any]) -> None:
-        """Take parsed settings. Raises ConfigError."""
-
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         """Return the record that goes on. Raises ConnectError."""
         if self.is_key:
@@ -105,12 +107,7 @@ class Sided(Transform, ABC):
 
     def _with(self, record: ConnectRecord, schema: Schema | None, value: Any) -> ConnectRecord:
         """Return a copy of the record with that key or value."""
-        copy = record.copied()
-        if self.is_key:
-            copy.key_schema, copy.key = schema, value
-        else:
-            copy.value_schema, copy.value = schema, value
-        return copy
+        return record.with_key(schema, value) if self.is_key else record.with_value(schema, value)
 
 
 def two_sided(transform: type[Sided]) -> tuple[type[Sided], type[Sided]]:
@@ -120,19 +117,6 @@ def two_sided(transform: type[Sided]) -> tuple[type[Sided], type[Sided]]:
         type(f"{name}Key", (transform,), {**place, "is_key": True}),
         type(f"{name}Value", (transform,), {**place, "is_key": False}),
     )
-
-
-class PlainTransform(Transform):
-    """A transform with settings of which `configure` takes the parsed values."""
-
-    definition: ClassVar[Definition] = Definition()
-
-    def configure(self, settings: Mapping[str, Any]) -> None:
-        """Take settings, without the prefix. Raises ConfigError."""
-        self._configure(self.definition.parse(settings))
-
-    def _configure(self, parsed: Mapping[str, Any]) -> None:
-        """Take parsed settings. Raises ConfigError."""
 
 
 def require_map(value: Any, purpose: str) -> Mapping[str, Any]:
@@ -202,6 +186,20 @@ class Rebuild:
     def __call__(self, struct: Struct) -> Struct:
         """The new struct. Raises DataError."""
         return Struct(self.schema, self.values(struct))
+
+
+def of_fields(schema: Schema, kept: Sequence[Field], *, replaces_null: bool) -> Rebuild:
+    """Return what leaves the other fields of a schema out."""
+    made = with_fields(plain(schema), ((field.name, field.schema) for field in kept))
+    return Rebuild(made, kept, replaces_null=replaces_null)
+
+
+def java_split(text: str, separator: str) -> list[str]:
+    """Return the parts of a text as String.split does, without the empty ones at the end."""
+    parts = text.split(separator)
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
 
 
 def basics_of(schema: Schema) -> Mapping[str, Any]:

@@ -6,7 +6,6 @@ Source: org.apache.kafka.connect.transforms.Cast (Kafka 4.3).
 from __future__ import annotations
 
 import math
-import struct
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -27,12 +26,13 @@ from barnabas.connect.transforms.base import (
     Rebuild,
     Sided,
     basics_of,
+    java_split,
     plain,
     require_map,
     require_struct,
     two_sided,
 )
-from barnabas.java.numbers import low_bits, parse_double, parse_whole
+from barnabas.java.numbers import low_bits, parse_double, parse_whole, short_float
 from barnabas.schemas.data.builder import with_default, with_fields
 from barnabas.schemas.data.cache import Cache
 from barnabas.schemas.data.errors import ConfigError, DataError
@@ -45,6 +45,7 @@ from barnabas.schemas.data.schema import (
     DATE,
     TIME,
     TIMESTAMP,
+    WHOLE_BITS,
     Schema,
     Struct,
     Type,
@@ -54,11 +55,9 @@ from barnabas.schemas.data.text import java_text
 from barnabas.schemas.data.value_text import value_to_text
 
 _PURPOSE: Final = "cast types"
-_BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 _FLOATS: Final = (Type.FLOAT32, Type.FLOAT64)
-_TARGETS: Final = (*_BITS, *_FLOATS, Type.BOOLEAN, Type.STRING)
+_TARGETS: Final = (*WHOLE_BITS, *_FLOATS, Type.BOOLEAN, Type.STRING)
 _SOURCES: Final = (*_TARGETS, Type.BYTES)
-_FLOAT: Final = struct.Struct(">f")
 WHOLE: Final = ""
 """The name under which the cast of the whole value stands."""
 
@@ -74,9 +73,7 @@ def casts_of(specs: list[str]) -> dict[str, Type]:
     casts = {}
     is_whole = False
     for spec in specs:
-        parts = spec.split(":")
-        while parts and not parts[-1]:  # as String.split
-            parts.pop()
+        parts = java_split(spec, ":")
         if len(parts) > 2:
             raise invalid("renames", specs, f"Invalid rename mapping: {spec}")
         name = parts[-1].strip() if parts else ""
@@ -214,7 +211,7 @@ def cast_value(schema: Schema | None, value: Any, target: Type) -> Any:
     if schema is not None and schema.name in _ENCODED:
         value = _ENCODED[schema.name](value)
     try:
-        bits = _BITS.get(target)
+        bits = WHOLE_BITS.get(target)
         if bits is not None:
             return _to_whole(value, bits)
         if target in _FLOATS:
@@ -274,12 +271,7 @@ def _to_float(value: Any, *, is_short: bool) -> float:
         number = float(value)
     else:
         raise _unexpected(value)
-    if not is_short:
-        return number
-    try:
-        return float(_FLOAT.unpack(_FLOAT.pack(number))[0])
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
+    return short_float(number) if is_short else number
 
 
 def _to_text(value: Any, schema: Schema | None) -> str:

@@ -21,9 +21,10 @@ from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.base import (
     FIELD_SYNTAX,
     REPLACE_NULL,
-    PlainTransform,
     Rebuild,
     Sided,
+    Transform,
+    java_split,
     plain,
     require_map,
     require_struct,
@@ -98,9 +99,7 @@ def renames_of(pairs: list[str]) -> dict[str, str]:
     """New names by old ones. Raises ConfigError."""
     renames = {}
     for pair in pairs:
-        parts = pair.split(":")
-        while parts and not parts[-1]:  # as String.split
-            parts.pop()
+        parts = java_split(pair, ":")
         if len(parts) != 2:
             raise invalid("renames", pairs, f"Invalid rename mapping: {pair}")
         renames[parts[0]] = parts[1]
@@ -160,7 +159,7 @@ class ReplaceField(Sided):
         return Rebuild(made, sources, replaces_null=self._replaces_null)
 
 
-class ValueToKey(PlainTransform):
+class ValueToKey(Transform):
     """Makes the key of some of the value's fields."""
 
     definition: ClassVar[Definition] = Definition(
@@ -187,14 +186,10 @@ class ValueToKey(PlainTransform):
         """Return the record with its new key. Raises DataError."""
         if record.value_schema is None:
             entries = require_map(record.value, self._PURPOSE)
-            copy = record.copied()
-            copy.key_schema, copy.key = None, {name: entries.get(name) for name in self._fields}
-            return copy
+            return record.with_key(None, {name: entries.get(name) for name in self._fields})
         struct = require_struct(record.value, self._PURPOSE, record.value_schema)
         key = self._plans(struct.schema)(struct)
-        copy = record.copied()
-        copy.key_schema, copy.key = key.schema, key
-        return copy
+        return record.with_key(key.schema, key)
 
     def _plan(self, schema: Schema) -> Rebuild:
         fields = []

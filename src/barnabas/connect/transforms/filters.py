@@ -30,9 +30,8 @@ class HasHeaderKey(Predicate):
         [Setting("name", ConfigType.STRING, doc="The header's name.", validator=non_empty)]
     )
 
-    def configure(self, settings: Mapping[str, Any]) -> None:
-        """Take settings, without the prefix. Raises ConfigError."""
-        self._name: str = self.definition.parse(settings)["name"]
+    def _configure(self, parsed: Mapping[str, Any]) -> None:
+        self._name: str = parsed["name"]
 
     def test(self, record: ConnectRecord) -> bool:
         """Return whether the record has it."""
@@ -61,9 +60,8 @@ class TopicNameMatches(Predicate):
         ]
     )
 
-    def configure(self, settings: Mapping[str, Any]) -> None:
-        """Take settings, without the prefix. Raises ConfigError."""
-        self._pattern = compile_java(self.definition.parse(settings)["pattern"])
+    def _configure(self, parsed: Mapping[str, Any]) -> None:
+        self._pattern = compile_java(parsed["pattern"])
         self._known: dict[str, bool] = {}
 
     def test(self, record: ConnectRecord) -> bool:

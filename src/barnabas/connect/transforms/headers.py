@@ -18,23 +18,22 @@ from barnabas.connect.config.validators import list_of, non_null, one_of
 from barnabas.connect.record import ConnectRecord, Header
 from barnabas.connect.transforms.base import (
     REPLACE_NULL,
-    PlainTransform,
     Rebuild,
     Sided,
+    Transform,
     non_empty_list,
-    plain,
+    of_fields,
     require_map,
     require_struct,
     two_sided,
 )
-from barnabas.schemas.data.builder import with_fields
 from barnabas.schemas.data.cache import Cache
 from barnabas.schemas.data.errors import ConfigError, NullPointerError
 from barnabas.schemas.data.schema import Schema, Struct
 from barnabas.schemas.data.value_text import text_to_value
 
 
-class DropHeaders(PlainTransform):
+class DropHeaders(Transform):
     """Removes headers."""
 
     definition: ClassVar[Definition] = Definition(
@@ -60,7 +59,7 @@ class DropHeaders(PlainTransform):
         return copy
 
 
-class InsertHeader(PlainTransform):
+class InsertHeader(Transform):
     """Adds a header with a fixed value."""
 
     definition: ClassVar[Definition] = Definition([
@@ -142,8 +141,7 @@ class HeaderFrom(Sided):
 
     def _move(self, schema: Schema) -> Rebuild:
         kept = [field for field in schema.fields if field.name not in self._fields]
-        made = with_fields(plain(schema), ((field.name, field.schema) for field in kept))
-        return Rebuild(made, kept, replaces_null=self._replaces_null)
+        return of_fields(schema, kept, replaces_null=self._replaces_null)
 
 
 HeaderFromKey, HeaderFromValue = two_sided(HeaderFrom)

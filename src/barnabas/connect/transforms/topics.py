@@ -16,7 +16,7 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.validators import regex as java_regex
 from barnabas.connect.record import ConnectRecord
-from barnabas.connect.transforms.base import PlainTransform
+from barnabas.connect.transforms.base import Transform
 from barnabas.java.regex import compile_java, expand
 from barnabas.java.regex_characters import JavaError
 from barnabas.java.time.simple_date import SimpleDateFormat
@@ -63,7 +63,7 @@ class Rewriter:
         return text[: match.start()] + new + text[match.end() :]
 
 
-class RegexRouter(PlainTransform):
+class RegexRouter(Transform):
     """Replaces what of a topic's name matches a regular expression."""
 
     definition: ClassVar[Definition] = Definition([
@@ -87,7 +87,7 @@ class RegexRouter(PlainTransform):
         return copy
 
 
-class TimestampRouter(PlainTransform):
+class TimestampRouter(Transform):
     """Makes the topic of the old one and the record's time."""
 
     definition: ClassVar[Definition] = Definition([

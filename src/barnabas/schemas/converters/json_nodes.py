@@ -7,13 +7,12 @@ read as a number is 0, a number read as a text is null.
 from __future__ import annotations
 
 import math
-import struct
 from base64 import b64decode
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from barnabas.java.numbers import low_bits
+from barnabas.java.numbers import low_bits, short_float
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.logical import (
     bytes_to_decimal,
@@ -26,6 +25,7 @@ from barnabas.schemas.data.schema import (
     DECIMAL,
     TIME,
     TIMESTAMP,
+    WHOLE_BITS,
     Schema,
     Struct,
     Type,
@@ -33,7 +33,6 @@ from barnabas.schemas.data.schema import (
 )
 
 Read = Callable[[Any], Any]
-_FLOAT: Final = struct.Struct(">f")
 
 
 def node_type(node: Any) -> str:
@@ -88,7 +87,7 @@ def _reader(schema: Schema, *, replaces_null: bool) -> Read:
             return read_array
         case Type.MAP:
             return _map(schema, replaces_null=replaces_null)
-    bits = _BITS.get(schema.type)
+    bits = WHOLE_BITS.get(schema.type)
     return _PLAIN[schema.type] if bits is None else _whole(bits)
 
 
@@ -201,11 +200,7 @@ def _double(node: Any) -> float:
 
 
 def _float(node: Any) -> float:
-    number = _double(node)
-    try:
-        return float(_FLOAT.unpack(_FLOAT.pack(number))[0])
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
+    return short_float(_double(node))
 
 
 def _text(node: Any) -> str | None:
@@ -278,7 +273,6 @@ _NODE_TYPES: Final = {
 }
 _LOGICAL: Final = (DECIMAL, DATE, TIME, TIMESTAMP)
 _SAME: Final[dict[Type, type]] = {Type.FLOAT64: float, Type.BOOLEAN: bool, Type.STRING: str}
-_BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 _PLAIN: Final[dict[Type, Read]] = {
     Type.FLOAT32: _float,
     Type.FLOAT64: _double,

@@ -46,6 +46,8 @@ class Type(StrEnum):
     STRUCT = "struct"
 
 
+WHOLE_BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
+"""The types of whole numbers, and their widths."""
 DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
 DATE: Final = "org.apache.kafka.connect.data.Date"
 TIME: Final = "org.apache.kafka.connect.data.Time"

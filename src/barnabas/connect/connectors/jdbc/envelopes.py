@@ -15,7 +15,6 @@ from barnabas.connect.transforms.debezium.envelope import (
     OPERATION,
     is_envelope,
     typed,
-    with_value,
 )
 from barnabas.schemas.data.schema import Schema, Type
 
@@ -42,9 +41,7 @@ def unwrapped(record: SinkRecord) -> SinkRecord:
     if record.value is None or not is_envelope(record):
         return record
     row = typed(record.value, AFTER, Type.STRUCT)
-    made = with_value(record, None if row is None else row.schema, row)
-    assert isinstance(made, SinkRecord)
-    return made
+    return record.with_value(None if row is None else row.schema, row)
 
 
 def plain(schema: Schema, value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from barnabas.connect.config.values import invalid
 from barnabas.connect.record import ConnectRecord
 from barnabas.schemas.data.errors import ConfigError, ConnectError, DataError
-from barnabas.schemas.data.schema import Schema, Struct, Type
+from barnabas.schemas.data.schema import Struct, Type
 
 BEFORE, AFTER, SOURCE, OPERATION = "before", "after", "source", "op"
 
@@ -16,6 +16,12 @@ class DebeziumError(ConnectError):
     """An error for which Debezium raises a DebeziumException."""
 
     java_name = "io.debezium.DebeziumException"
+
+
+def required(name: str, value: Any) -> None:
+    """A value, with Debezium's error where there is none."""
+    if not value:
+        raise refused(name, value, "A value is required")
 
 
 def refused(name: str, value: Any, text: str) -> ConfigError:
@@ -38,10 +44,3 @@ def typed(struct: Struct, name: str, kind: Type) -> Any:
     if field.schema.type is not kind:
         raise DataError(f"Field '{name}' is not of type {kind.name}")
     return struct.values[field.index]
-
-
-def with_value(record: ConnectRecord, schema: Schema | None, value: Any) -> ConnectRecord:
-    """A copy of the record with that value."""
-    copy = record.copied()
-    copy.value_schema, copy.value = schema, value
-    return copy

@@ -21,7 +21,7 @@ from barnabas.connect.config.validators import one_of_any_case, optional
 from barnabas.connect.config.validators import regex as java_regex
 from barnabas.connect.config.values import invalid
 from barnabas.connect.record import ConnectRecord
-from barnabas.connect.transforms.base import PlainTransform, require_struct
+from barnabas.connect.transforms.base import Transform, require_struct
 from barnabas.connect.transforms.debezium.envelope import AFTER, BEFORE, is_envelope
 from barnabas.connect.transforms.topics import Rewriter
 from barnabas.schemas.data.builder import STRING, with_fields
@@ -34,7 +34,7 @@ _DIGIT_FIRST: Final = re.compile(r"^(?=[0-9])")
 _BAD: Final = re.compile(r"[^A-Za-z0-9_.]")
 
 
-class ByLogicalTableRouter(PlainTransform):
+class ByLogicalTableRouter(Transform):
     """Routes by a regular expression, and keeps keys of different tables apart."""
 
     definition: ClassVar[Definition] = Definition([

@@ -21,7 +21,7 @@ from barnabas.connect.config.validators import one_of_any_case
 from barnabas.connect.config.validators import regex as java_regex
 from barnabas.connect.config.values import invalid
 from barnabas.connect.record import ConnectRecord, Header
-from barnabas.connect.transforms.base import PlainTransform, require_struct
+from barnabas.connect.transforms.base import Transform, require_struct
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
     OPERATION,
@@ -86,7 +86,7 @@ def _column(name: str, default: str | None, doc: str, **rest: Any) -> Setting:
 _PLACEMENT: Final = "table.fields.additional.placement"
 
 
-class EventRouter(PlainTransform):
+class EventRouter(Transform):
     """Routes events of an outbox."""
 
     definition: ClassVar[Definition] = Definition([

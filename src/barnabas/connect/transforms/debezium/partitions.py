@@ -21,7 +21,7 @@ from barnabas.connect.config.definition import (
     Setting,
 )
 from barnabas.connect.record import ConnectRecord, SourceRecord
-from barnabas.connect.transforms.base import PlainTransform
+from barnabas.connect.transforms.base import Transform
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
     BEFORE,
@@ -29,6 +29,7 @@ from barnabas.connect.transforms.debezium.envelope import (
     DebeziumError,
     is_envelope,
     refused,
+    required,
     typed,
 )
 from barnabas.java.hash import text_hash
@@ -55,8 +56,7 @@ _FLOAT_NAN: Final = 0x7FC0_0000
 
 
 def _fields(name: str, value: Any) -> None:
-    if not value:
-        raise refused(name, value, "A value is required")
+    required(name, value)
     if "" in value:
         raise refused(name, value, "Empty string element(s) not permitted")
 
@@ -68,7 +68,7 @@ def _partitions(name: str, value: Any) -> None:
         raise refused(name, value, "A positive, non-zero integer value is expected")
 
 
-class PartitionRouting(PlainTransform):
+class PartitionRouting(Transform):
     """Chooses partitions of changes on their way into a topic."""
 
     definition: ClassVar[Definition] = Definition([

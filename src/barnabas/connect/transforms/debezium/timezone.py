@@ -25,15 +25,14 @@ from barnabas.connect.config.definition import (
     Width,
 )
 from barnabas.connect.record import ConnectRecord
-from barnabas.connect.transforms.base import PlainTransform, require_struct
+from barnabas.connect.transforms.base import Transform, require_struct
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
     BEFORE,
     SOURCE,
     DebeziumError,
     is_envelope,
-    refused,
-    with_value,
+    required,
 )
 from barnabas.java.time.zones import Zone, offset_text, zone_of
 from barnabas.schemas.data.cache import Cache
@@ -65,11 +64,6 @@ _ZONED: Final = re.compile(
 _DAY_S: Final = 86_400
 
 
-def _given(name: str, value: Any) -> None:
-    if not value:
-        raise refused(name, value, "A value is required")
-
-
 def _rules(name: str, doc: str) -> Setting:
     return Setting(name, ConfigType.LIST, "", Importance.HIGH, doc, width=Width.MEDIUM)
 
@@ -94,13 +88,13 @@ class _Fields:
         return (name in self.names) is not self.is_all_but
 
 
-class TimezoneConverter(PlainTransform):
+class TimezoneConverter(Transform):
     """Converts moments of the rows of change events."""
 
     definition: ClassVar[Definition] = Definition([
         Setting("converted.timezone", ConfigType.STRING, default=None, importance=Importance.HIGH,
                 doc="The time zone, as America/Los_Angeles or +08:00.", width=Width.MEDIUM,
-                display_name="Converted Timezone", validator=_given),
+                display_name="Converted Timezone", validator=required),
         _rules("include.list",
                "Only these are converted: source:TABLE, topic:TOPIC or a name that may be "
                "either, and :FIELD behind it for one field."),
@@ -138,7 +132,7 @@ class TimezoneConverter(PlainTransform):
                 continue
             plan = self._plans((struct.schema, own))
             values[_place(envelope, place)] = plan(struct)
-        return with_value(record, record.value_schema, Struct(envelope.schema, values))
+        return record.with_value(record.value_schema, Struct(envelope.schema, values))
 
     def _fields(self, table: str | None, topic: str) -> _Fields | None:
         """The fields to convert in events of a table and topic; None if absent."""

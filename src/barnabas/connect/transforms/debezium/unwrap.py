@@ -20,8 +20,9 @@ from barnabas.connect.config.validators import one_of_any_case
 from barnabas.connect.record import ConnectRecord, Header
 from barnabas.connect.transforms.base import (
     REPLACE_NULL,
-    PlainTransform,
     Rebuild,
+    Transform,
+    of_fields,
     plain,
     require_struct,
 )
@@ -31,7 +32,6 @@ from barnabas.connect.transforms.debezium.envelope import (
     OPERATION,
     is_envelope,
     typed,
-    with_value,
 )
 from barnabas.schemas.data.builder import OPTIONAL_STRING, STRING, with_fields
 from barnabas.schemas.data.cache import Cache
@@ -60,7 +60,7 @@ def _setting(name: str, kind: ConfigType, default: Any, doc: str, **rest: Any) -
     )
 
 
-class ExtractNewRecordState(PlainTransform):
+class ExtractNewRecordState(Transform):
     """Unwraps changes."""
 
     definition: ClassVar[Definition] = Definition([
@@ -122,10 +122,10 @@ class ExtractNewRecordState(PlainTransform):
             return None
         record = self._routed(record, old)
         if self._mode == "delete-to-tombstone":
-            return with_value(record, None, None)
+            return record.with_value(None, None)
         if self._mode == "tombstone":
             field = envelope.schema.field(AFTER)
-            return self._dropped(with_value(record, field.schema if field else None, None))
+            return self._dropped(record.with_value(field.schema if field else None, None))
         return self._dropped(self._row(record, envelope, BEFORE, old, is_deleted=True))
 
     def _row(
@@ -140,7 +140,7 @@ class ExtractNewRecordState(PlainTransform):
             for reference in self._fields
             if reference.field(envelope.schema) is not None
         )
-        return with_value(record, plan.schema, Struct(plan.schema, values))
+        return record.with_value(plan.schema, Struct(plan.schema, values))
 
     def _plan(self, key: tuple[Schema, Schema, bool]) -> Rebuild:
         row, envelope, is_rewritten = key
@@ -206,8 +206,7 @@ class ExtractNewRecordState(PlainTransform):
         ]
         if len(kept) == len(schema.fields):
             return None
-        made = with_fields(plain(schema), ((field.name, field.schema) for field in kept))
-        return Rebuild(made, kept, replaces_null=True)
+        return of_fields(schema, kept, replaces_null=True)
 
 
 class _Reference:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from barnabas.connect.record import ConnectRecord
-from barnabas.connect.transforms.base import PlainTransform, require_struct
-from barnabas.connect.transforms.debezium.envelope import typed, with_value
+from barnabas.connect.transforms.base import Transform, require_struct
+from barnabas.connect.transforms.debezium.envelope import typed
 from barnabas.schemas.data.builder import with_fields
 from barnabas.schemas.data.cache import Cache
 from barnabas.schemas.data.errors import NullPointerError
@@ -20,7 +20,7 @@ from barnabas.schemas.data.schema import Schema, Struct, Type
 from barnabas.schemas.data.text import java_text
 
 
-class VectorToJsonConverter(PlainTransform):
+class VectorToJsonConverter(Transform):
     """Writes vectors at the top and in inner structs as JSON; those in lists and maps stay."""
 
     def _configure(self, parsed: Any) -> None:
@@ -32,7 +32,7 @@ class VectorToJsonConverter(PlainTransform):
             return record
         value = require_struct(record.value, "Value should be a struct", record.value_schema)
         schema = self._schemas(value.schema)
-        return with_value(record, schema, _written(value, schema))
+        return record.with_value(schema, _written(value, schema))
 
 
 def _without_vectors(schema: Schema) -> Schema:

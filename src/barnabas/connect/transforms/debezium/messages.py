@@ -1,7 +1,8 @@
-"""DecodeLogicalDecodingMessageContent: a message of PostgreSQL's log, of JSON, as a row's insert.
+"""Transforms of what is no row's change: messages of PostgreSQL's log, changes of schemas.
 
-`pg_logical_emit_message` writes such messages; what comes out fits EventRouter. Source:
-io.debezium.connector.postgresql.transforms.DecodeLogicalDecodingMessageContent (Debezium 3.3).
+`pg_logical_emit_message` writes messages; what is made of JSON in them fits EventRouter. Source:
+io.debezium.connector.postgresql.transforms.DecodeLogicalDecodingMessageContent and
+io.debezium.transforms.SchemaChangeEventFilter (Debezium 3.3).
 """
 
 from __future__ import annotations
@@ -9,25 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from barnabas.connect.config.definition import (
-    ConfigType,
-    Definition,
-    Setting,
-    Width,
-)
+from barnabas.connect.config.definition import ConfigType, Definition, Importance, Setting, Width
 from barnabas.connect.record import ConnectRecord
-from barnabas.connect.transforms.base import PlainTransform, require_struct
+from barnabas.connect.transforms.base import Transform, require_struct
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
     OPERATION,
     DebeziumError,
+    refused,
+    required,
     typed,
-    with_value,
 )
 from barnabas.connect.transforms.debezium.json_payload import expand
 from barnabas.schemas.data.builder import struct_of
 from barnabas.schemas.data.cache import Cache
-from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.errors import DataError, IllegalArgumentError, NullPointerError
 from barnabas.schemas.data.schema import Schema, Struct, Type
 
 _NULLS: Final = "fields.null.include"
@@ -36,7 +33,7 @@ _MESSAGES: Final = "io.debezium.connector.postgresql.MessageValue"
 _MESSAGE, _CONTENT = "message", "content"
 
 
-class DecodeLogicalDecodingMessageContent(PlainTransform):
+class DecodeLogicalDecodingMessageContent(Transform):
     """Reads the JSON of messages, and gives each the look of an insert."""
 
     definition: ClassVar[Definition] = Definition(
@@ -70,7 +67,7 @@ class DecodeLogicalDecodingMessageContent(PlainTransform):
                 made.put(AFTER, content)
             else:
                 made.put(field.name, "c" if field.name == OPERATION else value.get(field.name))
-        copy = with_value(record, schema, made)
+        copy = record.with_value(schema, made)
         copy.key_schema = copy.key = None
         return copy
 
@@ -97,3 +94,60 @@ def _envelope(key: tuple[Schema, Schema]) -> Schema:
     message, content = key
     fields = [(field.name, field.schema) for field in message.fields if field.name != _MESSAGE]
     return struct_of([*fields, (AFTER, content)], name=f"{message.name}.Envelope")
+
+
+_NAME: Final = "schema.change.event.exclude.list"
+_KINDS: Final = ("CREATE", "ALTER", "DROP", "TRUNCATE", "DATABASE")
+_SCHEMAS: Final = (".SchemaChangeKey", ".SchemaChangeValue")
+
+
+def _kinds(name: str, value: Any) -> None:
+    required(name, value)
+    if not set(_list(value)) <= set(_KINDS):
+        raise refused(name, value, f"Values must be among {', '.join(_KINDS)}")
+
+
+def _list(text: str) -> list[str]:
+    return [kind.strip() for kind in text.rstrip(",").split(",")]
+
+
+class SchemaChangeEventFilter(Transform):
+    """Drops schema changes of some kinds."""
+
+    definition: ClassVar[Definition] = Definition(
+        [
+            Setting(
+                _NAME,
+                ConfigType.STRING,
+                None,
+                Importance.HIGH,
+                f"The kinds of changes to leave out, with commas: {', '.join(_KINDS)}.",
+                order=1,
+                width=Width.SHORT,
+                display_name="Schema change event exclude list",
+                validator=_kinds,
+            )
+        ]
+    )
+
+    def _configure(self, parsed: Mapping[str, Any]) -> None:
+        self._excluded = frozenset(_list(parsed[_NAME]))
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord | None:
+        """Return the record, or None for a change to leave out. Raises ConnectError."""
+        schema = record.value_schema
+        if record.value is None or schema is None or not (schema.name or "").endswith(_SCHEMAS):
+            return record
+        change = require_struct(record.value, "Read schema change event to filter", schema)
+        tables = typed(change, "tableChanges", Type.ARRAY)
+        if tables is None:
+            return None
+        kind = tables[0].get("type") if tables else "DATABASE"
+        if kind is None:
+            raise NullPointerError("A change of a table has no type")
+        if kind not in _KINDS:
+            raise IllegalArgumentError(
+                "No enum constant io.debezium.schema.SchemaChangeEvent."
+                f"SchemaChangeEventType.{kind}"
+            )
+        return None if kind in self._excluded else record

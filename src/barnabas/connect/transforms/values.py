@@ -1,15 +1,19 @@
-"""InsertField: fields of the record's topic, partition, offset, time, or a fixed text.
+"""Transforms of fields' values: InsertField and MaskField.
 
-Source: org.apache.kafka.connect.transforms.InsertField (Kafka 4.3).
+Inserted are the record's topic, partition, offset, time, or a fixed text; a mask is nothing, or a
+replacement, in the place of a value. Source: org.apache.kafka.connect.transforms (Kafka 4.3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import Any, ClassVar, Final
 
-from barnabas.connect.config.definition import ConfigType, Definition, Setting
+from barnabas.connect.config.definition import ConfigType, Definition, Importance, Setting
+from barnabas.connect.config.validators import list_of, non_empty
 from barnabas.connect.config.values import invalid
 from barnabas.connect.record import ConnectRecord, SinkRecord
 from barnabas.connect.transforms.base import (
@@ -21,6 +25,7 @@ from barnabas.connect.transforms.base import (
     require_struct,
     two_sided,
 )
+from barnabas.java.numbers import low_bits, parse_decimal, short_float
 from barnabas.schemas.data.builder import (
     INT32,
     INT64,
@@ -32,9 +37,10 @@ from barnabas.schemas.data.builder import (
 from barnabas.schemas.data.cache import Cache
 from barnabas.schemas.data.errors import ConfigError, DataError
 from barnabas.schemas.data.logical import ms_to_timestamp
-from barnabas.schemas.data.schema import Schema, Struct
+from barnabas.schemas.data.schema import WHOLE_BITS, Schema, Struct, Type, java_class
 
-_PURPOSE: Final = "field insertion"
+_INSERTION: Final = "field insertion"
+_MASKING: Final = "mask fields"
 _HOW: Final = " A ! after the name makes it required, a ? optional (the default)."
 
 
@@ -60,7 +66,7 @@ class _Insertion:
 def _offset(record: ConnectRecord) -> int:
     if not isinstance(record, SinkRecord):
         name = "org.apache.kafka.connect.source.SourceRecord"
-        raise DataError(f"Only SinkRecord supported for [{_PURPOSE}], found: {name}")
+        raise DataError(f"Only SinkRecord supported for [{_INSERTION}], found: {name}")
     return record.offset
 
 
@@ -113,13 +119,13 @@ class InsertField(Sided):
         if value is None:
             return record
         if schema is None:
-            entries = dict(require_map(value, _PURPOSE))
+            entries = dict(require_map(value, _INSERTION))
             for insertion in self._insertions:
                 taken = insertion.take(record)
                 if taken is not None:
                     entries[insertion.name] = taken
             return self._with(record, None, entries)
-        struct = require_struct(value, _PURPOSE, schema)
+        struct = require_struct(value, _INSERTION, schema)
         plan = self._plans(struct.schema)
         values = plan.values(struct)
         for insertion in self._insertions:
@@ -136,4 +142,92 @@ class InsertField(Sided):
         return Rebuild(made, schema.fields, replaces_null=self._replaces_null)
 
 
+class MaskField(Sided):
+    """Masks fields."""
+
+    masks: ClassVar[bool] = True
+    definition: ClassVar[Definition] = Definition([
+        Setting("fields", ConfigType.LIST, importance=Importance.HIGH, doc="The fields to mask.",
+                validator=list_of(is_empty_allowed=False), is_distinct=True),
+        Setting("replacement", ConfigType.STRING, default=None, importance=Importance.LOW,
+                doc="The replacement for numbers and strings, instead of 0 and an empty string.",
+                validator=non_empty),
+        REPLACE_NULL,
+    ])  # fmt: skip
+
+    def _configure(self, parsed: Mapping[str, Any]) -> None:
+        self._fields: frozenset[str] = frozenset(parsed["fields"])
+        self._replacement: str | None = parsed["replacement"]
+        self._replaces_null: bool = parsed[REPLACE_NULL.name]
+        self._plans: Cache[Schema, tuple[Rebuild, list[tuple[int, Schema]]]] = Cache(self._plan)
+
+    def _apply(self, record: ConnectRecord, schema: Schema | None, value: Any) -> ConnectRecord:
+        if schema is None:
+            entries = dict(require_map(value, _MASKING))
+            for name in self._fields:
+                entries[name] = self._masked(entries.get(name), None)
+            return self._with(record, None, entries)
+        whole = require_struct(value, _MASKING, schema)
+        rebuild, masked = self._plans(whole.schema)
+        values = rebuild.values(whole)
+        for index, part in masked:
+            values[index] = self._masked(values[index], part)
+        return self._with(record, schema, Struct(whole.schema, values))
+
+    def _plan(self, schema: Schema) -> tuple[Rebuild, list[tuple[int, Schema]]]:
+        rebuild = Rebuild(schema, schema.fields, replaces_null=self._replaces_null)
+        return rebuild, [(f.index, f.schema) for f in schema.fields if f.name in self._fields]
+
+    def _masked(self, value: Any, schema: Schema | None) -> Any:
+        if value is None:
+            return None
+        if self._replacement is None:
+            return _nothing(value)
+        return _replaced(self._replacement, value, schema)
+
+
+def _nothing(value: Any) -> Any:
+    for kind, nothing in _NOTHING.items():
+        if type(value) is kind:
+            return nothing
+    if isinstance(value, (list, tuple)):
+        return []
+    if isinstance(value, Mapping):
+        return {}
+    raise DataError(f"Cannot mask value of type: {java_class(value)}")
+
+
+_NOTHING: Final[dict[type, Any]] = {
+    bool: False,
+    int: 0,
+    float: 0.0,
+    str: "",
+    Decimal: Decimal(0),
+    datetime: datetime(1970, 1, 1, tzinfo=UTC),
+    date: date(1970, 1, 1),
+    time: time(0),
+}
+
+
+def _replaced(replacement: str, value: Any, schema: Schema | None) -> Any:
+    if type(value) is str:
+        return replacement
+    if type(value) not in (int, float, Decimal):
+        raise DataError(f"Cannot mask value of type {java_class(value)} with custom replacement.")
+    try:
+        number = parse_decimal(replacement)
+    except ValueError as error:
+        what = "number" if type(value) is Decimal else "a number"
+        text = f"Unable to convert {replacement} (class java.lang.String) to {what}"
+        raise DataError(text) from error
+    if type(value) is Decimal:
+        return number
+    if type(value) is int:
+        bits = 64 if schema is None else WHOLE_BITS[schema.type]
+        return low_bits(low_bits(number, 64), bits)
+    result = float(number)
+    return result if schema is None or schema.type is Type.FLOAT64 else short_float(result)
+
+
 InsertFieldKey, InsertFieldValue = two_sided(InsertField)
+MaskFieldKey, MaskFieldValue = two_sided(MaskField)
