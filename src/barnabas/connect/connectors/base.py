@@ -352,6 +352,10 @@ class SourceConnector(Connector):
     has_receipts: ClassVar[bool] = False
     """True if readers want to hear at which offsets their records were written."""
 
+    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
+        """Split the work into at most `tasks_max` tasks; by default one, with all settings."""
+        return [dict(self._settings)]
+
     @abstractmethod
     def reader(self, context: TaskContext) -> SourceReader:
         """Return the reader of a task, on the driver. Raises ConnectError."""
@@ -378,6 +382,10 @@ class SinkConnector(Connector):
     """A connector that writes another system."""
 
     kind = "sink"
+
+    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
+        """By default all tasks have all settings, and share the topics' partitions."""
+        return [dict(self._settings) for _ in range(tasks_max)]
 
     @abstractmethod
     def writer(self, context: TaskContext) -> SinkWriter:

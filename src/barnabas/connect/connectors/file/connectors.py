@@ -7,7 +7,7 @@ A source's partition is `{"filename": …}`, its offset `{"position": bytes}`. L
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from barnabas.connect.config.definition import (
@@ -53,10 +53,6 @@ class FileStreamSource(SourceConnector):
     def is_worth_distributing(self, settings: Settings) -> bool:
         """Not: the file is the worker's, and its lines stay in order."""
         return False
-
-    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
-        """One file is one task."""
-        return [dict(self._settings)]
 
     def reader(self, context: TaskContext) -> SourceReader:
         """Return the reader of the file."""
@@ -118,10 +114,6 @@ class FileStreamSink(SinkConnector):
     def is_worth_distributing(self, settings: Settings) -> bool:
         """Not: the file is the worker's, and one task at a time appends to it."""
         return False
-
-    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
-        """All tasks write to the same file."""
-        return [dict(self._settings) for _ in range(tasks_max)]
 
     def writer(self, context: TaskContext) -> SinkWriter:
         """Return the writer of the file."""

@@ -7,7 +7,7 @@ of basic logins are Confluent's. The source shares what says how to reach a serv
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import httpx
@@ -24,6 +24,7 @@ from barnabas.connect.config.definition import (
     Validator,
 )
 from barnabas.connect.config.values import invalid
+from barnabas.connect.connectors.base import Connector, ConnectorContext, Settings
 from barnabas.schemas.data.errors import ConfigError
 
 _LOW, _MEDIUM, _HIGH = Importance.LOW, Importance.MEDIUM, Importance.HIGH
@@ -176,10 +177,20 @@ def errors_of(values: Mapping[str, Any]) -> dict[str, list[str]]:
     return {name: [text] for name, text in errors.items()}
 
 
-def check(values: Mapping[str, Any]) -> None:
-    """Raise ConfigError for what is wrong between settings."""
-    for texts in errors_of(values).values():
-        raise ConfigError(texts[0])
+class HttpConnector(Connector):
+    """A connector whose settings are checked together."""
+
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
+        """Return what is wrong between settings."""
+        return errors_of(values)
+
+    def start(self, context: ConnectorContext, settings: Settings) -> None:
+        """Check the settings together. Raises ConfigError."""
+        for texts in errors_of(self.definition.parse(settings)).values():
+            raise ConfigError(texts[0])
+        self._settings = settings
 
 
 def trusted(values: Mapping[str, Any]) -> ssl.SSLContext | bool:

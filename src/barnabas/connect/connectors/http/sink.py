@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from barnabas.connect.config.definition import Definition
 from barnabas.connect.connectors.base import (
-    ConnectorContext,
     Settings,
     SinkConnector,
     SinkRange,
@@ -20,33 +19,17 @@ from barnabas.connect.connectors.http.settings import (
     BATCH_SEPARATOR,
     BATCH_SUFFIX,
     SINK,
-    check,
-    errors_of,
+    HttpConnector,
 )
 from barnabas.connect.converters.json import JsonConverter
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data.errors import ConnectError, DataError, RetriableError
 
 
-class HttpSink(SinkConnector):
+class HttpSink(HttpConnector, SinkConnector):
     """Sends records to a web service."""
 
     definition: ClassVar[Definition] = SINK
-
-    def conflicts(
-        self, values: Mapping[str, Any], settings: Settings
-    ) -> Mapping[str, Sequence[str]]:
-        """Return what is wrong between settings."""
-        return errors_of(values)
-
-    def start(self, context: ConnectorContext, settings: Settings) -> None:
-        """Check the settings together."""
-        check(self.definition.parse(settings))
-        self._settings = settings
-
-    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
-        """All tasks send to the same address."""
-        return [dict(self._settings) for _ in range(tasks_max)]
 
     def writer(self, context: TaskContext) -> SinkWriter:
         """Return what sends."""

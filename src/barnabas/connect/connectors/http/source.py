@@ -14,14 +14,13 @@ from typing import Any, ClassVar, Final
 
 from barnabas.connect.config.definition import Definition
 from barnabas.connect.connectors.base import (
-    ConnectorContext,
     Settings,
     SourceConnector,
     SourceReader,
     TaskContext,
 )
 from barnabas.connect.connectors.http.exchange import Exchange, GaveUpError, Sleep, shown
-from barnabas.connect.connectors.http.settings import SOURCE, check, errors_of
+from barnabas.connect.connectors.http.settings import SOURCE, HttpConnector
 from barnabas.connect.record import JsonMap, SourceRecord
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 from barnabas.schemas.data.schema import Schema, Type
@@ -30,7 +29,7 @@ _STRING: Final = Schema(Type.STRING)
 _WAIT_SECONDS: Final = 0.1
 
 
-class HttpSource(SourceConnector):
+class HttpSource(HttpConnector, SourceConnector):
     """Reads a web service.
 
     Its source partition is `{"url"}`, without login and parameters, its offset `{"position",
@@ -39,24 +38,9 @@ class HttpSource(SourceConnector):
 
     definition: ClassVar[Definition] = SOURCE
 
-    def conflicts(
-        self, values: Mapping[str, Any], settings: Settings
-    ) -> Mapping[str, Sequence[str]]:
-        """Return what is wrong between settings."""
-        return errors_of(values)
-
-    def start(self, context: ConnectorContext, settings: Settings) -> None:
-        """Check the settings together."""
-        check(self.definition.parse(settings))
-        self._settings = settings
-
     def is_worth_distributing(self, settings: Settings) -> bool:
         """Not: the worker has the records of a page already."""
         return False
-
-    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
-        """One address is one task."""
-        return [dict(self._settings)]
 
     def reader(self, context: TaskContext) -> SourceReader:
         """Return what asks."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from barnabas.connect.allowed_paths import database_paths
-from barnabas.connect.config.definition import refuse
+from barnabas.connect.config.definition import Unsupported, refuse
 from barnabas.connect.connectors.base import (
+    Connector,
     Settings,
     SinkConnector,
     SinkWriter,
@@ -16,7 +18,7 @@ from barnabas.connect.connectors.base import (
     SourceReader,
     TaskContext,
 )
-from barnabas.connect.connectors.jdbc import source
+from barnabas.connect.connectors.jdbc import sink, source
 from barnabas.connect.connectors.jdbc.definition import (
     SINK,
     SINK_UNSUPPORTED,
@@ -24,79 +26,69 @@ from barnabas.connect.connectors.jdbc.definition import (
     SOURCE_UNSUPPORTED,
 )
 from barnabas.connect.connectors.jdbc.dialects import dialect_of
-from barnabas.connect.connectors.jdbc.sink import JdbcSinkWriter, check
 from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 
-class JdbcSink(SinkConnector):
+class JdbcConnector(Connector):
+    """A connector of one database."""
+
+    unsupported: ClassVar[Sequence[Unsupported]]
+    mode: ClassVar[str]
+    """The setting that errors between settings are shown with."""
+
+    @abstractmethod
+    def _check(self, values: Mapping[str, Any]) -> None:
+        """Raises ConfigError for what does not go together."""
+
+    def conflicts(
+        self, values: Mapping[str, Any], settings: Settings
+    ) -> Mapping[str, Sequence[str]]:
+        """Return what does not go together, and whether the database can be reached."""
+        try:
+            self._check(values)
+            refuse(settings, self.unsupported)
+        except ConfigError as error:
+            return {self.mode: [str(error)]}
+        try:
+            with contextlib.closing(dialect_of(values).connect()):
+                return {}
+        except ConnectError as error:
+            return {"connection.url": [str(error)]}
+
+    def files(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return the file of an embedded database."""
+        return {"connection.url": database_paths(settings.get("connection.url", ""))}
+
+    def start(self, context: object, settings: Settings) -> None:
+        """Check the settings. Raises ConfigError."""
+        self._check(self.definition.parse(settings))
+        refuse(settings, self.unsupported)
+        self._settings = settings
+
+
+class JdbcSink(JdbcConnector, SinkConnector):
     """Writes topics to tables."""
 
     definition = SINK
+    unsupported = SINK_UNSUPPORTED
+    mode = "pk.mode"
 
-    def conflicts(
-        self, values: Mapping[str, Any], settings: Settings
-    ) -> Mapping[str, Sequence[str]]:
-        """Return what does not go together, and whether the database can be reached."""
-        try:
-            check(values)
-            refuse(settings, SINK_UNSUPPORTED)
-        except ConfigError as error:
-            return {"pk.mode": [str(error)]}
-        secret = getattr(values["connection.password"], "value", None)
-        try:
-            user = values["connection.user"]
-            dialect = dialect_of(values["connection.url"], user, secret, values["db.timezone"])
-            with contextlib.closing(dialect.connect()):
-                return {}
-        except ConnectError as error:
-            return {"connection.url": [str(error)]}
-
-    def files(self, settings: Settings) -> Mapping[str, Sequence[str]]:
-        """Return the file of an embedded database."""
-        return {"connection.url": database_paths(settings.get("connection.url", ""))}
-
-    def start(self, context: object, settings: Settings) -> None:
-        """Check the settings. Raises ConfigError."""
-        check(SINK.parse(settings))
-        refuse(settings, SINK_UNSUPPORTED)
-        self._settings = settings
-
-    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
-        return [dict(self._settings) for _ in range(tasks_max)]
+    def _check(self, values: Mapping[str, Any]) -> None:
+        sink.check(values)
 
     def writer(self, context: TaskContext) -> SinkWriter:
-        return JdbcSinkWriter(context.settings)
+        return sink.JdbcSinkWriter(context.settings)
 
 
-class JdbcSource(SourceConnector):
+class JdbcSource(JdbcConnector, SourceConnector):
     """Reads tables into topics."""
 
     definition = SOURCE
+    unsupported = SOURCE_UNSUPPORTED
+    mode = "mode"
 
-    def conflicts(
-        self, values: Mapping[str, Any], settings: Settings
-    ) -> Mapping[str, Sequence[str]]:
-        """Return what does not go together, and whether the database can be reached."""
-        try:
-            source.check(values)
-            refuse(settings, SOURCE_UNSUPPORTED)
-        except ConfigError as error:
-            return {"mode": [str(error)]}
-        try:
-            with contextlib.closing(source.dialect(values).connect()):
-                return {}
-        except ConnectError as error:
-            return {"connection.url": [str(error)]}
-
-    def files(self, settings: Settings) -> Mapping[str, Sequence[str]]:
-        """Return the file of an embedded database."""
-        return {"connection.url": database_paths(settings.get("connection.url", ""))}
-
-    def start(self, context: object, settings: Settings) -> None:
-        """Check the settings. Raises ConfigError."""
-        source.check(SOURCE.parse(settings))
-        refuse(settings, SOURCE_UNSUPPORTED)
-        self._settings = settings
+    def _check(self, values: Mapping[str, Any]) -> None:
+        source.check(values)
 
     def is_worth_distributing(self, settings: Settings) -> bool:
         """Not: the worker has the rows of a query already."""
@@ -109,7 +101,7 @@ class JdbcSource(SourceConnector):
             return [dict(self._settings)]
         tables = parsed["table.whitelist"]
         if not tables:
-            dialect = source.dialect(parsed)
+            dialect = dialect_of(parsed)
             with contextlib.closing(dialect.connect()) as connection:
                 present = dialect.tables(connection)
             tables = [name for name in present if name not in parsed["table.blacklist"]]

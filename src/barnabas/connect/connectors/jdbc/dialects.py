@@ -14,12 +14,13 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 
-from barnabas.connect.connectors.jdbc.envelopes import VARIABLE_DECIMAL
 from barnabas.connect.connectors.postgres.server import failure
 from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
 from barnabas.schemas.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 
 Row = Sequence[Any]
+VARIABLE_DECIMAL: Final = "io.debezium.data.VariableScaleDecimal"
+"""A struct of scale and unscaled value: each value of a numeric without a scale has its own."""
 COPY_FROM: Final = 50
 """From so many rows on, COPY is faster than statements in a pipeline."""
 
@@ -361,17 +362,17 @@ class SqliteDialect(Dialect):
         return RetriableError(text) if heals else ConnectError(text)
 
 
-def dialect_of(
-    url: str, user: str | None, password: str | None, zone: str = "UTC", *, is_quoting: bool = True
-) -> Dialect:
-    """Return the dialect of a URL. Raises ConfigError."""
+def dialect_of(settings: Mapping[str, Any]) -> Dialect:
+    """Return the dialect that parsed settings name. Raises ConfigError."""
+    url, zone = settings["connection.url"], settings["db.timezone"]
+    password = getattr(settings["connection.password"], "value", None)
     for prefix, kind in (("jdbc:postgresql:", PostgresDialect), ("jdbc:sqlite:", SqliteDialect)):
         if url.startswith(prefix):
             try:
-                made: Dialect = kind(url, user, password, zone)
+                made: Dialect = kind(url, settings["connection.user"], password, zone)
             except (KeyError, ValueError) as error:
                 raise ConfigError(f"db.timezone: no such time zone: {zone}") from error
-            made.is_quoting = is_quoting
+            made.is_quoting = settings["quote.sql.identifiers"].lower() == "always"
             return made
     raise ConfigError(
         "Invalid value for configuration connection.url: it begins with neither "

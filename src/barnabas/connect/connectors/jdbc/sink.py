@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from itertools import groupby
 from typing import Any, Final
 
@@ -12,20 +13,52 @@ from barnabas.connect.connectors.base import SinkRange, SinkWriter
 from barnabas.connect.connectors.jdbc.definition import SINK
 from barnabas.connect.connectors.jdbc.dialects import (
     DRIVER_ERRORS,
+    VARIABLE_DECIMAL,
     ColumnSpec,
-    Dialect,
     dialect_of,
 )
-from barnabas.connect.connectors.jdbc.envelopes import (
-    VARIABLE_DECIMAL,
-    is_truncation,
-    plain,
-    unwrapped,
-)
 from barnabas.connect.record import SinkRecord
+from barnabas.connect.transforms.debezium.envelope import AFTER, OPERATION, is_envelope, typed
 from barnabas.schemas.data.builder import INT32, INT64, STRING
 from barnabas.schemas.data.errors import ConfigError, ConnectError, DataError
 from barnabas.schemas.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Struct, Type
+
+# Events of change capture as the sink accepts them: rows, deletes, truncations, decimals.
+#
+# So no transform is needed between change capture and the sink. `ExtractNewRecordState` drops
+# truncations: who wants them must leave it out.
+
+TRUNCATE: Final = "t"
+_WIDE: Final = Context(prec=20_000)
+
+
+def is_truncation(record: SinkRecord) -> bool:
+    """Return whether the record says that all of its table's rows are gone."""
+    return (
+        record.value is not None
+        and is_envelope(record)
+        and typed(record.value, OPERATION, Type.STRING) == TRUNCATE
+    )
+
+
+def unwrapped(record: SinkRecord) -> SinkRecord:
+    """Return the record with the row after the change, none for a delete, in the envelope's place.
+
+    Raises DataError for an envelope without `op` or `after`.
+    """
+    if record.value is None or not is_envelope(record):
+        return record
+    row = typed(record.value, AFTER, Type.STRUCT)
+    return record.with_value(None if row is None else row.schema, row)
+
+
+def plain(schema: Schema, value: Any) -> Any:
+    """Return a decimal for Debezium's struct of one, and other values as they are."""
+    if schema.name != VARIABLE_DECIMAL:
+        return value
+    unscaled = int.from_bytes(value.get("value"), "big", signed=True)
+    return Decimal(unscaled).scaleb(-value.get("scale"), _WIDE)
+
 
 # The source of a sink's rows: the place of each column's value in structs of one schema.
 
@@ -108,17 +141,7 @@ class JdbcSinkWriter(SinkWriter):
         self._pk_fields: list[str] = self._settings["pk.fields"]
         self._replaces_null: bool = self._settings["replace.null.with.default"]
         check(self._settings)
-        self._dialect = self._made_dialect()
-
-    def _made_dialect(self) -> Dialect:
-        settings = self._settings
-        return dialect_of(
-            settings["connection.url"],
-            settings["connection.user"],
-            getattr(settings["connection.password"], "value", None),
-            settings["db.timezone"],
-            is_quoting=settings["quote.sql.identifiers"].lower() == "always",
-        )
+        self._dialect = dialect_of(self._settings)
 
     def write(self, records: Iterator[SinkRecord], where: SinkRange) -> int:
         count = 0
@@ -323,7 +346,7 @@ class JdbcSinkWriter(SinkWriter):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._dialect = self._made_dialect()
+        self._dialect = dialect_of(self._settings)
 
 
 def check(settings: Mapping[str, Any]) -> None:

@@ -192,7 +192,7 @@ class JdbcSourceReader(SourceReader):
 
     @property
     def _dialect(self) -> Dialect:
-        return dialect(self._settings)
+        return dialect_of(self._settings)
 
     def _plan(self) -> None:
         """Give the next rows of the open query, else of the next table that is due."""
@@ -336,14 +336,6 @@ class JdbcSourceReader(SourceReader):
         if not table:
             return {"query": "query"}
         return {"protocol": "1", "table": table}
-
-
-def dialect(settings: Mapping[str, Any]) -> Dialect:
-    """Return the dialect that settings name. Raises ConfigError."""
-    secret = getattr(settings["connection.password"], "value", None)
-    user, zone = settings["connection.user"], settings["db.timezone"]
-    is_quoting = settings["quote.sql.identifiers"].lower() == "always"
-    return dialect_of(settings["connection.url"], user, secret, zone, is_quoting=is_quoting)
 
 
 def check(settings: Mapping[str, Any]) -> None:

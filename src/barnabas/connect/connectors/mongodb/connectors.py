@@ -69,10 +69,6 @@ class MongoSource(SourceConnector):
         """Not: a task has one change stream, which the worker reads."""
         return False
 
-    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
-        """A change stream is one task."""
-        return [dict(self._settings)]
-
     def reader(self, context: TaskContext) -> SourceReader:
         """Return the reader. Raises ConfigError."""
         refuse(context.settings, SOURCE_UNSUPPORTED)
@@ -108,10 +104,6 @@ class MongoSink(SinkConnector):
             name = next((one for one in self.definition.settings if f" {one}" in str(error)), "")
             return {name or "connection.uri": [str(error)]}
         return {}
-
-    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
-        """Tasks share the topics' partitions."""
-        return [dict(self._settings) for _ in range(tasks_max)]
 
     def writer(self, context: TaskContext) -> SinkWriter:
         """Return the writer of a task. Raises ConfigError."""

@@ -45,9 +45,6 @@ class PostgresConnector(SourceConnector):
         PostgresSettings.parse(settings)
         self._settings = settings
 
-    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
-        return [dict(self._settings)]
-
     def reader(self, context: TaskContext) -> SourceReader:
         return PostgresReader(context)
 

@@ -76,10 +76,6 @@ class SparkSink(SinkConnector):
         self.definition.parse(settings)
         self._settings = settings
 
-    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
-        """Tasks share the topics' partitions."""
-        return [dict(self._settings) for _ in range(tasks_max)]
-
     def writer(self, context: TaskContext) -> SinkWriter:
         """Return the writer."""
         values = self.definition.parse(context.settings)

@@ -122,10 +122,6 @@ class SparkSource(SourceConnector):
             data_source(settings)
         self._settings = settings
 
-    def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
-        """One reader plans; what it splits is read side by side."""
-        return [dict(self._settings)]
-
     def reader(self, context: TaskContext) -> SourceReader:
         """Return the reader."""
         values = self.definition.parse(context.settings)
