@@ -373,19 +373,15 @@ class Audit:
                 except OSError as error:
                     _log.error("the audit log cannot be written: %s", error)
 
-    def recent(self, search: str = "") -> Sequence[Deed]:
-        """The last deeds that have all words of `search`, the newest first."""
-        words = search.lower().split()
+    def recent(self, fits: Callable[[str], bool] = lambda _: True) -> Sequence[Deed]:
+        """The last deeds whose texts fit, the newest first."""
         with self._lock:
             found = list(self._recent)
         found.reverse()
         return [
             deed
             for deed in found
-            if all(
-                word in f"{deed.user} {deed.action} {deed.target} {deed.outcome}".lower()
-                for word in words
-            )
+            if fits(f"{deed.user} {deed.action} {deed.target} {deed.outcome}")
         ]
 
     def close(self) -> None:

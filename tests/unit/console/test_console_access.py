@@ -20,6 +20,7 @@ from barnabas.console.access import (
     Vouched,
     roles_of,
 )
+from barnabas.console.services.topics import Asked
 from barnabas.web.passwords import Account
 
 ANN = Account("pw", frozenset({"viewer"}))
@@ -229,7 +230,7 @@ def test_the_audit_log_is_a_private_file_of_json(tmp_path: Path) -> None:
     assert lines[0]["details"] == {"n": 1}
     assert path.stat().st_mode & 0o777 == 0o600
     assert [deed.user for deed in audit.recent()] == ["bob", "ann"]
-    assert [deed.user for deed in audit.recent("delete ann")] == ["ann"]
+    assert [deed.user for deed in audit.recent(Asked("delete ann").fits)] == ["ann"]
 
 
 def test_an_audit_log_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:

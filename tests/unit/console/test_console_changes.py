@@ -12,7 +12,7 @@ from barnabas.console.services import asking, security
 from barnabas.console.services.asking import AwayError, RefusedError
 from barnabas.console.services.cluster import ClusterService, Node, View
 from barnabas.console.services.security import AclService, QuotaService, UserService
-from barnabas.console.services.topics import TopicService
+from barnabas.console.services.topics import Asked, TopicService
 from barnabas.kafka.acls import Acl, AclFilter, exactly
 from barnabas.kafka.client_quotas import Entity, Quota
 from barnabas.kafka.scram_users import Credential
@@ -265,30 +265,30 @@ def node(monkeypatch: pytest.MonkeyPatch) -> LaggingNode:
 def test_the_list_of_acls_has_a_change_at_once(node: LaggingNode) -> None:
     service = AclService(cast("ClusterService", node))
     service.add([ACL])
-    assert [row.text for row in service.find().rows] == [ACL.text]
+    assert [row.text for row in service.find(Asked()).rows] == [ACL.text]
     service.remove(ACL)
-    assert service.find().rows == []
+    assert service.find(Asked()).rows == []
 
 
 def test_the_list_of_users_has_a_change_at_once(node: LaggingNode) -> None:
     service = UserService(cast("ClusterService", node))
     service.create("ann", "pw", ["SCRAM-SHA-256"], 4096)
-    assert [row.name for row in service.find().rows] == ["ann"]
+    assert [row.name for row in service.find(Asked()).rows] == ["ann"]
     service.change_password("ann", "other", 8192)
-    (row,) = service.find().rows
+    (row,) = service.find(Asked()).rows
     assert row.credentials == (Credential("SCRAM-SHA-256", 8192),)
     service.delete("ann")
-    assert service.find().rows == []
+    assert service.find(Asked()).rows == []
 
 
 def test_the_list_of_quotas_has_a_change_at_once(node: LaggingNode) -> None:
     service = QuotaService(cast("ClusterService", node))
     service.change(USER, LIMITS, [])
-    assert [row.values for row in service.find().rows] == [LIMITS]
+    assert [row.values for row in service.find(Asked()).rows] == [LIMITS]
     service.change(USER, {"request_percentage": 5.0}, ["producer_byte_rate"])
-    assert [row.values for row in service.find().rows] == [{"request_percentage": 5.0}]
+    assert [row.values for row in service.find(Asked()).rows] == [{"request_percentage": 5.0}]
     assert service.remove(USER) == ["request_percentage"]
-    assert service.find().rows == []
+    assert service.find(Asked()).rows == []
 
 
 def test_a_change_is_made_although_nobody_can_be_asked_about_it(node: LaggingNode) -> None:

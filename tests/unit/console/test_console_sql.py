@@ -21,6 +21,7 @@ from barnabas.console.services.sql import (
     weigh,
     without_secrets,
 )
+from barnabas.console.services.topics import Asked
 from barnabas.sql.engine.local_runner import LocalQuery
 from barnabas.sql.engine.queries import MicroBatch
 from barnabas.sql.server.app import KsqlApi
@@ -339,8 +340,8 @@ def test_members_that_are_no_lists_are_an_odd_answer_and_no_fault_of_the_console
     answer: dict[str, Any] = {}
     service = SqlService(cast("Rest", SimpleNamespace(ask=lambda *_: [answer])))
     asked: dict[Callable[[], object], list[tuple[str, ...]]] = {
-        service.sources: [("streams",), ("tables",)],
-        service.queries: [("queries",)],
+        lambda: service.sources(Asked()): [("streams",), ("tables",)],
+        lambda: service.queries(Asked()): [("queries",)],
         service.functions: [("functions",)],
         lambda: service.columns("s"): [("sourceDescription", "fields")],
         lambda: service.explain("q"): [

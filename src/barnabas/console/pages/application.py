@@ -8,7 +8,6 @@ itself has a policy under which no script runs but its own files.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -48,6 +47,7 @@ from barnabas.console.pages.calls import (
     Endpoint,
     LineStream,
     Streamed,
+    as_bytes,
     is_unicode,
 )
 from barnabas.console.pages.single_sign_on import BEGIN, SingleSignOn
@@ -318,7 +318,7 @@ class Application:
         def work() -> Streamed | Download | bytes:
             with self._services.right_of_way.short():
                 found = endpoint.handler(call)
-                return found if isinstance(found, Streamed | Download) else _as_bytes(found)
+                return found if isinstance(found, Streamed | Download) else as_bytes(found)
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -416,11 +416,7 @@ def _set_session(response: Response, token: str, is_secure: bool) -> None:
 
 
 def _json(found: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return _as_response(_as_bytes(found), status, headers)
-
-
-def _as_bytes(found: Any) -> bytes:
-    return json.dumps(found, separators=(",", ":"), default=str).encode()
+    return _as_response(as_bytes(found), status, headers)
 
 
 def _as_response(

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.console.access import Audit, User
+from barnabas.console.services.topics import Asked
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -94,6 +95,10 @@ class Call:
         """Return whether a parameter of the query is true."""
         return self.query.get(name, "") in ("1", "true")
 
+    def asked(self, size: int = 50) -> Asked:
+        """The search and the page of a list that the query asks for. Raises BadRequestError."""
+        return Asked(self.text("search"), self.number("page", 0), self.number("size", size))
+
     def given(self, name: str, kind: type | tuple[type, ...] = str) -> Any:
         """A member of the body. Raises BadRequestError."""
         found = self.body.get(name)
@@ -163,15 +168,40 @@ def shared(path: str, what: str, handler: Handler) -> Endpoint:
     return Endpoint("GET", path, "view", what, handler, is_shared=True)
 
 
-def as_json(found: Any) -> Any:
-    """Dataclasses as objects, all the way down."""
-    if dataclasses.is_dataclass(found) and not isinstance(found, type):
-        return {one.name: as_json(getattr(found, one.name)) for one in dataclasses.fields(found)}
-    if isinstance(found, Mapping):
-        return {str(name): as_json(one) for name, one in found.items()}
-    if isinstance(found, list | tuple):
-        return [as_json(one) for one in found]
-    return found
+def of_cluster(method: str, path: str, right: str, what: str, handler: Handler) -> Endpoint:
+    """Return an endpoint that concerns the whole cluster, or a whole service."""
+    return Endpoint(method, path, right, what, handler, everywhere=True)
+
+
+def destroying(action: str, name: str, work: Callable[[Services, str], Any]) -> Handler:
+    """Return a handler that deletes or ends what `name` of its path says; the body repeats it.
+
+    `action` is what the audit log calls it.
+    """
+
+    def destroy(call: Call) -> Any:
+        target = call.path[name]
+        call.confirm(target)
+        call.do(action, target, lambda: work(call.services, target))
+        return {}
+
+    return destroy
+
+
+def members(found: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name."""
+    return {one.name: getattr(found, one.name) for one in dataclasses.fields(found)}
+
+
+def as_bytes(found: Any) -> bytes:
+    """JSON, in which dataclasses are objects."""
+    return json.dumps(found, separators=(",", ":"), default=_plain).encode()
+
+
+def _plain(found: Any) -> Any:
+    if dataclasses.is_dataclass(found):
+        return members(found)
+    return dict(found) if isinstance(found, Mapping) else str(found)
 
 
 class LineStream:
@@ -279,7 +309,7 @@ async def _gone(receive: Receive) -> None:
 
 
 def _line(item: Any) -> bytes:
-    return json.dumps(item, separators=(",", ":"), default=str).encode() + b"\n"
+    return as_bytes(item) + b"\n"
 
 
 class Answers:

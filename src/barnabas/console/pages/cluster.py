@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from barnabas.console.pages.calls import (
     BadRequestError,
     Call,
     Endpoint,
-    as_json,
+    destroying,
+    members,
+    of_cluster,
     shared,
     whole,
 )
 from barnabas.console.services.asking import AwayError, RefusedError
 from barnabas.console.services.groups import Move, moved
-from barnabas.console.services.topics import sliced
 
 CHANGES_MAX = 10_000
 LATE_SHOWN_MAX = 5
@@ -53,7 +55,7 @@ def findings(call: Call) -> Any:
     found = services.cluster.findings(lambda name: call.user.may("view", topic=name))
     if call.user.may("view", everywhere=True):  # as the page with transactions wants it
         found += services.hanging.findings()
-    return as_json(sorted(found, key=lambda one: one.severity != "bad"))
+    return sorted(found, key=lambda one: one.severity != "bad")
 
 
 def late_groups(call: Call) -> Any:
@@ -62,22 +64,18 @@ def late_groups(call: Call) -> Any:
         lambda name: call.user.may("view", group=name),
         lambda name: call.user.may("view", topic=name),
     )
-    return {**as_json(found), "groups": as_json(found.groups[:LATE_SHOWN_MAX])}
+    return replace(found, groups=found.groups[:LATE_SHOWN_MAX])
 
 
 def topics(call: Call) -> Any:
     """A page of topics."""
-    return as_json(
-        call.services.topics.find(
-            search=call.text("search"),
-            state=call.text("state"),
-            internal=call.flag("internal"),
-            sort=call.text("sort", "name"),
-            descending=call.flag("descending"),
-            page=call.number("page", 0),
-            size=call.number("size", 50),
-            allowed=lambda name: call.user.may("view", topic=name),
-        )
+    return call.services.topics.find(
+        call.asked(),
+        state=call.text("state"),
+        internal=call.flag("internal"),
+        sort=call.text("sort", "name"),
+        descending=call.flag("descending"),
+        allowed=lambda name: call.user.may("view", topic=name),
     )
 
 
@@ -86,27 +84,24 @@ def topic(call: Call) -> Any:
     name = call.path["topic"]
     rights = ("read", "produce", "edit", "admin")
     may = {right: call.user.may(right, topic=name) for right in rights}
-    return {**as_json(call.services.topics.one(name)), "may": may}
+    return {**members(call.services.topics.one(name)), "may": may}
 
 
 def partitions(call: Call) -> Any:
     """A page of a topic's partitions."""
-    found = call.services.topics.partitions(
-        call.path["topic"], call.number("page", 0), call.number("size", 100)
-    )
-    return as_json(found)
+    return call.services.topics.partitions(call.path["topic"], call.asked(100))
 
 
 def topic_settings(call: Call) -> Any:
     """A topic's settings."""
-    return as_json(call.services.topics.settings(call.path["topic"]))
+    return call.services.topics.settings(call.path["topic"])
 
 
 def topic_groups(call: Call) -> Any:
     """The groups that read a topic."""
     found = call.services.groups.of_topic(call.path["topic"])
     return [
-        {**as_json(row), "lag": lag} for row, lag in found if call.user.may("view", group=row.name)
+        {**members(row), "lag": lag} for row, lag in found if call.user.may("view", group=row.name)
     ]
 
 
@@ -127,12 +122,9 @@ def create_topic(call: Call) -> Any:
     return {"name": name}
 
 
-def delete_topic(call: Call) -> Any:
-    """Delete a topic; the body repeats its name."""
-    name = call.path["topic"]
-    call.confirm(name)
-    call.do("delete topic", name, lambda: call.services.topics.delete(name))
-    return {}
+delete_topic = destroying(
+    "delete topic", "topic", lambda services, name: services.topics.delete(name)
+)
 
 
 def empty_topic(call: Call) -> Any:
@@ -180,14 +172,10 @@ def _settings(found: Any) -> dict[str, str | None]:
 
 def groups(call: Call) -> Any:
     """A page of groups."""
-    return as_json(
-        call.services.groups.find(
-            search=call.text("search"),
-            state=call.text("state"),
-            page=call.number("page", 0),
-            size=call.number("size", 50),
-            allowed=lambda name: call.user.may("view", group=name),
-        )
+    return call.services.groups.find(
+        call.asked(),
+        state=call.text("state"),
+        allowed=lambda name: call.user.may("view", group=name),
     )
 
 
@@ -196,13 +184,13 @@ def group(call: Call) -> Any:
     name = call.path["group"]
     found = call.services.groups.one(name, lambda topic: call.user.may("view", topic=topic))
     may = {right: call.user.may(right, group=name) for right in ("edit", "admin")}
-    return {**as_json(found), "may": may}
+    return {**members(found), "may": may}
 
 
 def plan_reset(call: Call) -> Any:
     """Return what a reset would move."""
     moves = _plan(call)
-    return {"moves": as_json(moves), "records": moved(moves)}
+    return {"moves": moves, "records": moved(moves)}
 
 
 def reset_group(call: Call) -> Any:
@@ -245,12 +233,9 @@ def _plan(call: Call) -> list[Move]:
     return moves
 
 
-def delete_group(call: Call) -> Any:
-    """Delete a group; the body repeats its name."""
-    name = call.path["group"]
-    call.confirm(name)
-    call.do("delete group", name, lambda: call.services.groups.delete(name))
-    return {}
+delete_group = destroying(
+    "delete group", "group", lambda services, name: services.groups.delete(name)
+)
 
 
 def nodes(call: Call) -> Any:
@@ -271,7 +256,7 @@ def nodes(call: Call) -> Any:
         "controller": view.controller,
         "nodes": [
             {
-                **as_json(node),
+                **members(node),
                 "leads": leads.get(node.id, 0),
                 "replicas": has.get(node.id, 0),
                 "behind": behind.get(node.id, 0),
@@ -285,7 +270,7 @@ def nodes(call: Call) -> Any:
         except (AwayError, RefusedError) as error:
             answer[name] = {"error": str(error)}
         else:
-            answer[name] = as_json(
+            answer[name] = (
                 {"directories": found_part.directories, "missing": found_part.missing}
                 if name == "sizes"
                 else found_part
@@ -296,13 +281,13 @@ def nodes(call: Call) -> Any:
 def node_settings(call: Call) -> Any:
     """A node's settings."""
     node = whole(call.path["node"], "a node")
-    return as_json(call.services.topics.node_settings(node))
+    return call.services.topics.node_settings(node)
 
 
 def audit(call: Call) -> Any:
     """A page of what was done, the newest first."""
-    found = call.services.audit.recent(call.text("search"))
-    return as_json(sliced(found, call.number("page", 0), call.number("size", 50)))
+    asked = call.asked()
+    return asked.of(call.services.audit.recent(asked.fits))
 
 
 _TOPIC, _GROUP = "/api/topics/{topic}", "/api/groups/{group}"
@@ -328,5 +313,5 @@ ENDPOINTS = (
     Endpoint("DELETE", _GROUP, "admin", "deleting this group", delete_group),
     shared("/api/nodes", "the nodes", nodes),
     shared("/api/nodes/{node}/settings", "the nodes", node_settings),
-    Endpoint("GET", "/api/audit", "admin", "the audit log", audit, everywhere=True),
+    of_cluster("GET", "/api/audit", "admin", "the audit log", audit),
 )

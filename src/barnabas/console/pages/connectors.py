@@ -10,7 +10,8 @@ from barnabas.console.pages.calls import (
     BadRequestError,
     Call,
     Endpoint,
-    as_json,
+    destroying,
+    members,
     shared,
     whole,
 )
@@ -23,14 +24,12 @@ SETTINGS_MAX = 1_000
 def connectors(call: Call) -> Any:
     """A page of connectors."""
     found = call.services.connectors.find(
-        search=call.text("search"),
+        call.asked(),
         state=call.text("state"),
-        page=call.number("page", 0),
-        size=call.number("size", 50),
         allowed=lambda name: call.user.may("view", connector=name),
     )
     rows = [without_texts(row) if _hides_texts(call, row.name) else row for row in found.rows]
-    return as_json(replace(found, rows=rows))
+    return replace(found, rows=rows)
 
 
 def _hides_texts(call: Call, name: str) -> bool:
@@ -40,7 +39,7 @@ def _hides_texts(call: Call, name: str) -> bool:
 
 def plugins(call: Call) -> Any:
     """The kinds of connectors that the worker has."""
-    return as_json(call.services.connectors.plugins())
+    return call.services.connectors.plugins()
 
 
 def connector(call: Call) -> Any:
@@ -48,7 +47,7 @@ def connector(call: Call) -> Any:
     name = call.path["connector"]
     may = {right: call.user.may(right, connector=name) for right in ("edit", "admin")}
     found = call.services.connectors.one(name)
-    return {**as_json(without_texts(found) if _hides_texts(call, name) else found), "may": may}
+    return {**members(without_texts(found) if _hides_texts(call, name) else found), "may": may}
 
 
 def dead_letters(call: Call) -> Any:
@@ -60,18 +59,17 @@ def dead_letters(call: Call) -> Any:
     may = {right: call.user.may(right, topic=topic) for right in ("view", "read")}
     if not may["view"]:
         return {"kind": "sink", "topic": topic, "may": may}
-    return {"kind": "sink", **as_json(call.services.dead_letters.queue(config)), "may": may}
+    return {"kind": "sink", **members(call.services.dead_letters.queue(config)), "may": may}
 
 
 def check(call: Call) -> Any:
     """Return the worker's validation of a configuration."""
-    found = call.services.connectors.check(
+    return call.services.connectors.check(
         call.path["connector"],
         _config(call),
         is_new=call.body.get("is_new") is True,
         address=str(call.body.get("address") or ""),
     )
-    return as_json(found)
 
 
 def save(call: Call) -> Any:
@@ -124,12 +122,9 @@ def restart_task(call: Call) -> Any:
     return {}
 
 
-def delete(call: Call) -> Any:
-    """Delete a connector; the body repeats its name."""
-    name = call.path["connector"]
-    call.confirm(name)
-    call.do("delete connector", name, lambda: call.services.connectors.delete(name))
-    return {}
+delete = destroying(
+    "delete connector", "connector", lambda services, name: services.connectors.delete(name)
+)
 
 
 def _config(call: Call, name: str = "config") -> dict[str, str]:

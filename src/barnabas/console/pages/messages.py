@@ -15,7 +15,7 @@ from barnabas.console.pages.calls import (
     Download,
     Endpoint,
     Streamed,
-    as_json,
+    members,
 )
 from barnabas.console.services.asking import AbsentError
 from barnabas.console.services.decoding import Decoded, to_json
@@ -87,8 +87,7 @@ def dead_letters(call: Call) -> Any:
     )
     return {
         "letters": [
-            {"record": record_json(one.record), "reason": as_json(one.reason)}
-            for one in found.letters
+            {"record": record_json(one.record), "reason": one.reason} for one in found.letters
         ],
         "others": found.others,
         "is_complete": found.is_complete,
@@ -122,16 +121,7 @@ def search(call: Call) -> Any:
 def _search_line(item: Record | Progress) -> dict[str, Any]:
     if isinstance(item, Record):
         return {"record": record_json(item)}
-    return {
-        "progress": {
-            "scanned": item.scanned,
-            "total": item.total,
-            "matches": item.matches,
-            "seconds": round(item.seconds, 3),
-            "is_done": item.is_done,
-            "is_full": item.is_full,
-        }
-    }
+    return {"progress": {**members(item), "seconds": round(item.seconds, 3)}}
 
 
 def tail(call: Call) -> Any:

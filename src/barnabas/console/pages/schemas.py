@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json, whole
+from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, members, of_cluster, whole
 from barnabas.console.services.schemas import LEVELS, MODES, TYPES
 
 
 def subjects(call: Call) -> Any:
     """A page of subjects."""
-    return as_json(
-        call.services.schemas.find(
-            search=call.text("search"),
-            deleted=call.flag("deleted"),
-            page=call.number("page", 0),
-            size=call.number("size", 50),
-            allowed=lambda name: call.user.may("view", subject=name),
-        )
+    return call.services.schemas.find(
+        call.asked(),
+        deleted=call.flag("deleted"),
+        allowed=lambda name: call.user.may("view", subject=name),
     )
 
 
@@ -44,24 +40,24 @@ def subject(call: Call) -> Any:
     name = call.path["subject"]
     may = {right: call.user.may(right, subject=name) for right in ("edit", "admin")}
     facts = {"levels": LEVELS, "modes": MODES, "types": TYPES}
-    return {**as_json(call.services.schemas.one(name)), **facts, "may": may}
+    return {**members(call.services.schemas.one(name)), **facts, "may": may}
 
 
 def version(call: Call) -> Any:
     """A version."""
-    return as_json(call.services.schemas.version(call.path["subject"], _version(call)))
+    return call.services.schemas.version(call.path["subject"], _version(call))
 
 
 def difference(call: Call) -> Any:
     """Two versions, line by line."""
     before, after = call.number("before", 0), call.number("after", 0)
-    return as_json(call.services.schemas.difference(call.path["subject"], before, after))
+    return call.services.schemas.difference(call.path["subject"], before, after)
 
 
 def check(call: Call) -> Any:
     """Check whether a schema may become the next version."""
     kind, text, references = _schema(call)
-    return as_json(call.services.schemas.check(call.path["subject"], kind, text, references))
+    return call.services.schemas.check(call.path["subject"], kind, text, references)
 
 
 def register(call: Call) -> Any:
@@ -158,8 +154,8 @@ _LIST, _ONE = "/api/schemas/subjects", "/api/schemas/subjects/{subject}"
 _WHAT = "this subject"
 ENDPOINTS = (
     Endpoint("GET", "/api/schemas", "view", "the registry", registry),
-    Endpoint("POST", "/api/schemas/level", "edit", "the level", change_level, everywhere=True),
-    Endpoint("POST", "/api/schemas/mode", "admin", "the mode", change_mode, everywhere=True),
+    of_cluster("POST", "/api/schemas/level", "edit", "the level", change_level),
+    of_cluster("POST", "/api/schemas/mode", "admin", "the mode", change_mode),
     Endpoint("GET", _LIST, "view", "the list of subjects", subjects),
     Endpoint("GET", _ONE, "view", _WHAT, subject),
     Endpoint("DELETE", _ONE, "admin", "deleting this subject", delete_subject),

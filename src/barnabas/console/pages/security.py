@@ -10,8 +10,7 @@ import sys
 from typing import Any, Final, TypeVar
 
 from barnabas.base.scram import ITERATIONS_MAX, ITERATIONS_MIN
-from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json, is_unicode
-from barnabas.console.services.topics import sliced
+from barnabas.console.pages.calls import BadRequestError, Call, destroying, is_unicode, of_cluster
 from barnabas.console.services.transactions import MINUTES_DEFAULT
 from barnabas.kafka.acls import OPERATIONS, Acl, is_principal
 from barnabas.kafka.client_quotas import KEYS, KINDS, entity_text
@@ -29,13 +28,7 @@ E = TypeVar("E", Operation, PatternType, Permission, ResourceType)
 
 def transactions(call: Call) -> Any:
     """A page of transactions."""
-    found = call.services.transactions.find(
-        search=call.text("search"),
-        state=call.text("state"),
-        page=call.number("page", 0),
-        size=call.number("size", 50),
-    )
-    return as_json(found)
+    return call.services.transactions.find(call.asked(), state=call.text("state"))
 
 
 def hanging(call: Call) -> Any:
@@ -44,15 +37,14 @@ def hanging(call: Call) -> Any:
     if minutes < 0:
         raise BadRequestError("minutes are negative")
     found = call.services.transactions.hanging(minutes, call.text("topic") or None)
-    return as_json(sliced(found, call.number("page", 0), call.number("size", 50)))
+    return call.asked().of(found)
 
 
-def terminate(call: Call) -> Any:
-    """Abort the transaction of an id; the body repeats the id."""
-    name = call.path["transaction"]
-    call.confirm(name)
-    call.do("abort transaction", name, lambda: call.services.transactions.terminate(name))
-    return {}
+terminate = destroying(
+    "abort transaction",
+    "transaction",
+    lambda services, name: services.transactions.terminate(name),
+)
 
 
 def abort_hanging(call: Call) -> Any:
@@ -77,14 +69,9 @@ def abort_hanging(call: Call) -> Any:
 
 def acls(call: Call) -> Any:
     """A page of ACLs."""
-    found = call.services.acls.find(
-        search=call.text("search"),
-        kind=call.text("kind"),
-        permission=call.text("permission"),
-        page=call.number("page", 0),
-        size=call.number("size", 50),
+    return call.services.acls.find(
+        call.asked(), kind=call.text("kind"), permission=call.text("permission")
     )
-    return as_json(found)
 
 
 def acl_words(_: Call) -> Any:
@@ -165,10 +152,7 @@ def _name(text: str, what: str) -> str:
 
 def users(call: Call) -> Any:
     """A page of users."""
-    found = call.services.users.find(
-        search=call.text("search"), page=call.number("page", 0), size=call.number("size", 50)
-    )
-    return as_json(found)
+    return call.services.users.find(call.asked())
 
 
 def create_user(call: Call) -> Any:
@@ -203,12 +187,7 @@ def change_password(call: Call) -> Any:
     return {}
 
 
-def delete_user(call: Call) -> Any:
-    """Delete a user; the body repeats the name."""
-    name = call.path["user"]
-    call.confirm(name)
-    call.do("delete user", name, lambda: call.services.users.delete(name))
-    return {}
+delete_user = destroying("delete user", "user", lambda services, name: services.users.delete(name))
 
 
 def _password(call: Call) -> str:
@@ -232,13 +211,7 @@ def _iterations(call: Call) -> int:
 
 def quotas(call: Call) -> Any:
     """A page of quotas."""
-    found = call.services.quotas.find(
-        search=call.text("search"),
-        kind=call.text("kind"),
-        page=call.number("page", 0),
-        size=call.number("size", 50),
-    )
-    return as_json(found)
+    return call.services.quotas.find(call.asked(), kind=call.text("kind"))
 
 
 def quota_words(_: Call) -> Any:
@@ -293,29 +266,25 @@ def _entity(call: Call) -> dict[str, str | None]:
     return given
 
 
-def _of_cluster(method: str, path: str, right: str, what: str, handler: Any) -> Endpoint:
-    return Endpoint(method, path, right, what, handler, everywhere=True)
-
-
 ENDPOINTS = (
-    _of_cluster("GET", "/api/transactions", "view", "the list of transactions", transactions),
-    _of_cluster("GET", "/api/hanging", "view", "hanging transactions", hanging),
-    _of_cluster(
+    of_cluster("GET", "/api/transactions", "view", "the list of transactions", transactions),
+    of_cluster("GET", "/api/hanging", "view", "hanging transactions", hanging),
+    of_cluster(
         "POST", "/api/transactions/{transaction}/abort", "admin", "aborting transactions", terminate
     ),
-    _of_cluster("POST", "/api/hanging/abort", "admin", "aborting transactions", abort_hanging),
-    _of_cluster("GET", "/api/acls", "view", "the list of ACLs", acls),
-    _of_cluster("GET", "/api/acls/words", "view", "the list of ACLs", acl_words),
-    _of_cluster("POST", "/api/acls", "admin", "adding ACLs", add_acls),
-    _of_cluster("DELETE", "/api/acls", "admin", "removing ACLs", remove_acl),
-    _of_cluster("GET", "/api/users", "view", "the list of users", users),
-    _of_cluster("POST", "/api/users", "admin", "creating users", create_user),
-    _of_cluster(
+    of_cluster("POST", "/api/hanging/abort", "admin", "aborting transactions", abort_hanging),
+    of_cluster("GET", "/api/acls", "view", "the list of ACLs", acls),
+    of_cluster("GET", "/api/acls/words", "view", "the list of ACLs", acl_words),
+    of_cluster("POST", "/api/acls", "admin", "adding ACLs", add_acls),
+    of_cluster("DELETE", "/api/acls", "admin", "removing ACLs", remove_acl),
+    of_cluster("GET", "/api/users", "view", "the list of users", users),
+    of_cluster("POST", "/api/users", "admin", "creating users", create_user),
+    of_cluster(
         "POST", "/api/users/{user}/password", "admin", "changing passwords", change_password
     ),
-    _of_cluster("DELETE", "/api/users/{user}", "admin", "deleting users", delete_user),
-    _of_cluster("GET", "/api/quotas", "view", "the list of quotas", quotas),
-    _of_cluster("GET", "/api/quotas/words", "view", "the list of quotas", quota_words),
-    _of_cluster("POST", "/api/quotas", "edit", "changing quotas", change_quota),
-    _of_cluster("DELETE", "/api/quotas", "admin", "removing quotas", remove_quota),
+    of_cluster("DELETE", "/api/users/{user}", "admin", "deleting users", delete_user),
+    of_cluster("GET", "/api/quotas", "view", "the list of quotas", quotas),
+    of_cluster("GET", "/api/quotas/words", "view", "the list of quotas", quota_words),
+    of_cluster("POST", "/api/quotas", "edit", "changing quotas", change_quota),
+    of_cluster("DELETE", "/api/quotas", "admin", "removing quotas", remove_quota),
 )

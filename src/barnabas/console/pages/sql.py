@@ -10,7 +10,15 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, Handler, Streamed, as_json
+from barnabas.console.pages.calls import (
+    BadRequestError,
+    Call,
+    Endpoint,
+    Streamed,
+    destroying,
+    members,
+    of_cluster,
+)
 from barnabas.console.services.sql import weigh, without_secrets
 
 SHOWN_CHARS_MAX = 1_000
@@ -38,7 +46,7 @@ def weighed(call: Call) -> Any:
     """The rights that a statement needs before it runs."""
     needed = weigh(call.given("sql"))
     may = call.user.may(needed.right, everywhere=True)
-    return {**as_json(needed), "may": may}
+    return {**members(needed), "may": may}
 
 
 def query(call: Call) -> Any:
@@ -62,22 +70,13 @@ def _need(call: Call, right: str) -> None:
 
 def sources(call: Call) -> Any:
     """A page of streams and tables."""
-    return as_json(
-        call.services.sql.sources(
-            call.text("search"), call.number("page", 0), call.number("size", 50)
-        )
-    )
+    return call.services.sql.sources(call.asked())
 
 
 def queries(call: Call) -> Any:
     """A page of queries."""
-    return as_json(
-        call.services.sql.queries(
-            call.text("search"),
-            call.number("page", 0),
-            call.number("size", 50),
-            allowed=lambda name: call.user.may("view", query=name),
-        )
+    return call.services.sql.queries(
+        call.asked(), allowed=lambda name: call.user.may("view", query=name)
     )
 
 
@@ -85,12 +84,12 @@ def explained(call: Call) -> Any:
     """Explain a query, and say what the user may do with it."""
     name = call.path["query"]
     may = {"admin": call.user.may("admin", query=name)}
-    return {**as_json(call.services.sql.explain(name)), "may": may}
+    return {**members(call.services.sql.explain(name)), "may": may}
 
 
 def activity(call: Call) -> Any:
     """A query's lag and its last micro-batches."""
-    return as_json(call.services.sql.activity(call.path["query"]))
+    return call.services.sql.activity(call.path["query"])
 
 
 def functions(call: Call) -> Any:
@@ -100,15 +99,12 @@ def functions(call: Call) -> Any:
 
 def columns(call: Call) -> Any:
     """The columns of a stream or table, for completion."""
-    return as_json(call.services.sql.columns(call.path["source"]))
+    return call.services.sql.columns(call.path["source"])
 
 
-def terminate(call: Call) -> Any:
-    """End a query; the body repeats its id."""
-    name = call.path["query"]
-    call.confirm(name)
-    call.do("terminate query", name, lambda: call.services.sql.terminate(name))
-    return {}
+terminate = destroying(
+    "terminate query", "query", lambda services, name: services.sql.terminate(name)
+)
 
 
 def drop(call: Call) -> Any:
@@ -119,21 +115,17 @@ def drop(call: Call) -> Any:
     return {}
 
 
-def _everywhere(method: str, path: str, right: str, what: str, handler: Handler) -> Endpoint:
-    return Endpoint(method, path, right, what, handler, everywhere=True)
-
-
 _ONE = "/api/sql/queries/{query}"
 ENDPOINTS = (
-    _everywhere("POST", "/api/sql/statements", "view", "running statements", statement),
-    _everywhere("POST", "/api/sql/weigh", "view", "running statements", weighed),
+    of_cluster("POST", "/api/sql/statements", "view", "running statements", statement),
+    of_cluster("POST", "/api/sql/weigh", "view", "running statements", weighed),
     Endpoint(
         "GET", "/api/sql/rows", "read", "running queries", query, is_stream=True, everywhere=True
     ),
-    _everywhere("GET", "/api/sql/sources", "view", "streams and tables", sources),
-    _everywhere("DELETE", "/api/sql/sources/{source}", "admin", "dropping it", drop),
-    _everywhere("GET", "/api/sql/sources/{source}/columns", "view", "columns", columns),
-    _everywhere("GET", "/api/sql/functions", "view", "functions", functions),
+    of_cluster("GET", "/api/sql/sources", "view", "streams and tables", sources),
+    of_cluster("DELETE", "/api/sql/sources/{source}", "admin", "dropping it", drop),
+    of_cluster("GET", "/api/sql/sources/{source}/columns", "view", "columns", columns),
+    of_cluster("GET", "/api/sql/functions", "view", "functions", functions),
     Endpoint("GET", "/api/sql/queries", "view", "the list of queries", queries),
     Endpoint("GET", _ONE, "view", "this query", explained),
     Endpoint("GET", f"{_ONE}/activity", "view", "this query", activity),

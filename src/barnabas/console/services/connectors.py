@@ -16,7 +16,7 @@ from barnabas.base.backoff import Doubling
 from barnabas.console.services.asking import AbsentError, AwayError, Kept, RefusedError
 from barnabas.console.services.decoding import MASK
 from barnabas.console.services.rest import Rest, Shapes, path
-from barnabas.console.services.topics import Slice, sliced
+from barnabas.console.services.topics import Asked, Slice
 
 HIDDEN: Final = "[hidden]"
 """What stands for a secret; a configuration that has it keeps the secret as it is."""
@@ -188,27 +188,24 @@ class ConnectorService:
 
     def find(
         self,
+        asked: Asked,
         *,
-        search: str = "",
         state: str = "",
-        page: int = 0,
-        size: int = 50,
         allowed: Callable[[str], bool] = lambda _: True,
     ) -> Found:
-        """Connectors whose names or plugins contain all words of `search`, failed ones first.
+        """Connectors by their names and plugins, failed ones first.
 
         `state`: of the connector or one of its tasks.
         """
-        words = search.lower().split()
         listing = self._all.get()
         found = [
             row
             for row in listing.rows
             if state in ("", row.state, *row.tasks)
-            and all(word in f"{row.name} {row.plugin}".lower() for word in words)
+            and asked.fits(f"{row.name} {row.plugin}")
             and allowed(row.name)
         ]
-        part = sliced(found, page, size)
+        part = asked.of(found)
         return Found(part.rows, part.total, part.page, listing.away)
 
     def _ask(self) -> _Listing:

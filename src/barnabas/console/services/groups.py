@@ -16,7 +16,7 @@ from barnabas.console.services.asking import (
     check,
 )
 from barnabas.console.services.cluster import EARLIEST, ClusterService, Place
-from barnabas.console.services.topics import Slice, sliced
+from barnabas.console.services.topics import Asked, Slice
 from barnabas.kafka.wire import GROUP_KEY
 from barnabas.protocol.apis import (
     CONSUMER_GROUP_DESCRIBE,
@@ -125,23 +125,20 @@ class GroupService:
 
     def find(
         self,
+        asked: Asked,
         *,
-        search: str = "",
         state: str = "",
-        page: int = 0,
-        size: int = 50,
         allowed: Callable[[str], bool] = lambda _: True,
     ) -> Slice[GroupRow]:
-        """Groups whose names contain all words of `search`, of those that `allowed` says."""
-        words = search.lower().split()
+        """Groups by their names, of those that `allowed` says."""
         found = [
             row
             for row in self._rows.get()
-            if all(word in row.name.lower() for word in words)
+            if asked.fits(row.name)
             and (not state or row.state.lower() == state.lower())
             and allowed(row.name)
         ]
-        return sliced(found, page, size)
+        return asked.of(found)
 
     def rows(self) -> Sequence[GroupRow]:
         """All groups by name, at most a few seconds old."""

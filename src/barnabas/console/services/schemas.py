@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from barnabas.console.services.asking import AbsentError, Kept, RefusedError
 from barnabas.console.services.rest import Rest, Shapes, path
-from barnabas.console.services.topics import Slice, sliced
+from barnabas.console.services.topics import Asked, Slice
 
 LIST_KEPT_S: Final = 2.0
 LINES_MAX: Final = 6_000
@@ -111,24 +111,21 @@ class SchemaService:
 
     def find(
         self,
+        asked: Asked,
         *,
-        search: str = "",
         deleted: bool = False,
-        page: int = 0,
-        size: int = 50,
         allowed: Callable[[str], bool] = lambda _: True,
     ) -> Slice[SubjectRow]:
-        """Subjects whose names contain all words of `search`; deleted ones too if asked for."""
-        words = search.lower().split()
+        """Subjects by their names; deleted ones too if asked for."""
         there, gone = self._names.get()
         found = [
             (name, is_deleted)
             for name, is_deleted in sorted(
                 [*((name, False) for name in there), *((name, True) for name in gone if deleted)]
             )
-            if all(word in name.lower() for word in words) and allowed(name)
+            if asked.fits(name) and allowed(name)
         ]
-        part = sliced(found, page, size)
+        part = asked.of(found)
         rows = self._rest.each(self._row, part.rows)
         shown = [
             row if isinstance(row, SubjectRow) else SubjectRow(name, is_deleted, reason=row)

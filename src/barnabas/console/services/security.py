@@ -11,7 +11,7 @@ from typing import Final
 
 from barnabas.console.services.asking import AbsentError, Kept, RefusedError, until_known
 from barnabas.console.services.cluster import ClusterService
-from barnabas.console.services.topics import Slice, sliced
+from barnabas.console.services.topics import Asked, Slice
 from barnabas.kafka.acls import Acl, AclFilter, add_acls, exactly, list_acls, remove_acls
 from barnabas.kafka.client_quotas import Entity, change_quota, entity_text, list_quotas
 from barnabas.kafka.scram_users import (
@@ -63,25 +63,16 @@ class AclService:
         self._cluster = cluster
         self._all = Kept(self._ask, LIST_KEPT_S)
 
-    def find(
-        self,
-        *,
-        search: str = "",
-        kind: str = "",
-        permission: str = "",
-        page: int = 0,
-        size: int = 50,
-    ) -> Slice[AclRow]:
-        """ACLs whose sentences (`User:ann may READ TOPIC orders`) have all words of `search`."""
-        words = search.lower().split()
+    def find(self, asked: Asked, *, kind: str = "", permission: str = "") -> Slice[AclRow]:
+        """ACLs by their sentences (`User:ann may READ TOPIC orders`)."""
         found = [
             acl
             for acl in self._all.get()
             if kind in ("", acl.resource_type.name)
             and permission in ("", acl.permission.name)
-            and all(word in acl.text.lower() for word in words)
+            and asked.fits(acl.text)
         ]
-        part = sliced(found, page, size)
+        part = asked.of(found)
         return Slice([_row(acl) for acl in part.rows], part.total, part.page)
 
     def add(self, acls: Sequence[Acl]) -> None:
@@ -126,11 +117,9 @@ class UserService:
         self._cluster = cluster
         self._all = Kept(self._ask, LIST_KEPT_S)
 
-    def find(self, *, search: str = "", page: int = 0, size: int = 50) -> Slice[UserRow]:
-        """Users whose names contain all words of `search`."""
-        words = search.lower().split()
-        found = [row for row in self._all.get() if all(word in row.name.lower() for word in words)]
-        return sliced(found, page, size)
+    def find(self, asked: Asked) -> Slice[UserRow]:
+        """Users by their names."""
+        return asked.of([row for row in self._all.get() if asked.fits(row.name)])
 
     def create(self, name: str, password: str, mechanisms: Iterable[str], iterations: int) -> None:
         """Create a user. Raises RefusedError if there is one of this name."""
@@ -181,17 +170,14 @@ class QuotaService:
         self._cluster = cluster
         self._all = Kept(self._ask, LIST_KEPT_S)
 
-    def find(
-        self, *, search: str = "", kind: str = "", page: int = 0, size: int = 50
-    ) -> Slice[QuotaRow]:
-        """Quotas whose entities (`user=ann`) contain all words of `search`, by `kind` if given."""
-        words = search.lower().split()
+    def find(self, asked: Asked, *, kind: str = "") -> Slice[QuotaRow]:
+        """Quotas by their entities (`user=ann`), of a `kind` if one is given."""
         found = [
             row
             for row in self._all.get()
-            if (not kind or kind in row.entity) and all(word in row.text.lower() for word in words)
+            if (not kind or kind in row.entity) and asked.fits(row.text)
         ]
-        return sliced(found, page, size)
+        return asked.of(found)
 
     def change(self, entity: Entity, values: Mapping[str, float], removed: Iterable[str]) -> None:
         """Set and remove limits of one entity."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from barnabas.console.services.asking import RefusedError
 from barnabas.console.services.rest import Rest, Shapes, path
 from barnabas.console.services.sql_plans import PlanStep, plan_of
-from barnabas.console.services.topics import Slice, sliced
+from barnabas.console.services.topics import Asked, Slice
 
 LINE_CHARS_MAX: Final = 8 << 20
 """A longer row ends its query."""
@@ -172,9 +172,8 @@ class SqlService:
             raise RefusedError("the SQL server's answer is not a list")
         return [_members(one) for one in found]
 
-    def sources(self, search: str = "", page: int = 0, size: int = 50) -> Slice[SourceRow]:
-        """Streams and tables whose names or topics contain all words of `search`."""
-        words = search.lower().split()
+    def sources(self, asked: Asked) -> Slice[SourceRow]:
+        """Streams and tables by their names and topics."""
         answers = self.run("LIST STREAMS; LIST TABLES;")
         rows = [
             SourceRow(
@@ -188,20 +187,13 @@ class SqlService:
             for answer in answers
             for one in map(_members, _listed(answer.get("streams") or answer.get("tables")))
         ]
-        fitting = [
-            row for row in rows if all(w in f"{row.name} {row.topic}".lower() for w in words)
-        ]
-        return sliced(sorted(fitting, key=lambda row: row.name), page, size)
+        fitting = [row for row in rows if asked.fits(f"{row.name} {row.topic}")]
+        return asked.of(sorted(fitting, key=lambda row: row.name))
 
     def queries(
-        self,
-        search: str = "",
-        page: int = 0,
-        size: int = 50,
-        allowed: Callable[[str], bool] = lambda _: True,
+        self, asked: Asked, allowed: Callable[[str], bool] = lambda _: True
     ) -> Slice[QueryRow]:
-        """Queries whose ids or texts contain all words of `search`."""
-        words = search.lower().split()
+        """Queries by their ids and texts."""
         rows = [
             QueryRow(
                 str(one.get("id")),
@@ -214,12 +206,8 @@ class SqlService:
             for answer in self.run("LIST QUERIES;")
             for one in map(_members, _listed(answer.get("queries")))
         ]
-        fitting = [
-            row
-            for row in rows
-            if allowed(row.id) and all(word in f"{row.id} {row.text}".lower() for word in words)
-        ]
-        return sliced(sorted(fitting, key=lambda row: row.id), page, size)
+        fitting = [row for row in rows if allowed(row.id) and asked.fits(f"{row.id} {row.text}")]
+        return asked.of(sorted(fitting, key=lambda row: row.id))
 
     def explain(self, query_id: str) -> Explained:
         """Return the server's description of a query."""

@@ -68,11 +68,24 @@ class Slice(Generic[T]):
     page: int
 
 
-def sliced(rows: Sequence[T], page: int, size: int) -> Slice[T]:
-    """A page, counted from 0, of at most `PAGE_MAX` rows."""
-    size = max(1, min(size, PAGE_MAX))
-    page = max(0, min(page, max(0, len(rows) - 1) // size))
-    return Slice(rows[page * size : (page + 1) * size], len(rows), page)
+class Asked:
+    """What is asked of a list: the rows with all words of `search`, and one page of them."""
+
+    def __init__(self, search: str = "", page: int = 0, size: int = 50) -> None:
+        """`page` counts from 0."""
+        self.words = search.lower().split()
+        self._page, self._size = page, max(1, min(size, PAGE_MAX))
+
+    def fits(self, text: str) -> bool:
+        """Return whether a text contains all the words, in whatever case."""
+        lower = text.lower() if self.words else ""
+        return all(word in lower for word in self.words)
+
+    def of(self, rows: Sequence[T]) -> Slice[T]:
+        """The page of a list, of at most `PAGE_MAX` rows."""
+        size = self._size
+        page = max(0, min(self._page, max(0, len(rows) - 1) // size))
+        return Slice(rows[page * size : (page + 1) * size], len(rows), page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,36 +147,33 @@ class TopicService:
 
     def find(
         self,
+        asked: Asked,
         *,
-        search: str = "",
         state: str = "",
         internal: bool = False,
         sort: str = "name",
         descending: bool = False,
-        page: int = 0,
-        size: int = 50,
         allowed: Callable[[str], bool] = lambda _: True,
     ) -> Slice[TopicRow]:
-        """Topics whose names contain all words of `search`, of those that `allowed` says."""
+        """Topics by their names, of those that `allowed` says."""
         view = self._cluster.view()
-        words = search.lower().split()
         found = [
             topic
             for topic in view.topics.values()
-            if (internal or not topic.is_internal or words)
-            and all(word in topic.name.lower() for word in words)
+            if (internal or not topic.is_internal or asked.words)
+            and asked.fits(topic.name)
             and _has_state(topic, state)
             and allowed(topic.name)
         ]
         needs_all = sort != "name"
         if not needs_all:
             found.sort(key=lambda topic: topic.name, reverse=descending)
-            part = sliced(found, page, size)
+            part = asked.of(found)
             return Slice(self._rows(part.rows), part.total, part.page)
         rows = self._rows(found)
         key = SORTED_BY.get(sort, SORTED_BY["name"])
         rows.sort(key=key, reverse=descending)
-        return sliced(rows, page, size)
+        return asked.of(rows)
 
     def _rows(self, topics: Sequence[Topic]) -> list[TopicRow]:
         sizes: Mapping[str, int] = {}
@@ -192,10 +202,10 @@ class TopicService:
         (row,) = self._rows([self._cluster.topic(name)])
         return row
 
-    def partitions(self, name: str, page: int = 0, size: int = 100) -> Slice[PartitionRow]:
+    def partitions(self, name: str, asked: Asked) -> Slice[PartitionRow]:
         """The partitions of a topic with their offsets."""
         topic = self._cluster.topic(name)
-        part = sliced(topic.partitions, page, size)
+        part = asked.of(topic.partitions)
         begins = self._cluster.offsets([name], EARLIEST)
         ends = self._cluster.offsets([name])
         try:

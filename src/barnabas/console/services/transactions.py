@@ -17,7 +17,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.console.services.asking import AbsentError, AwayError, Kept, RefusedError
 from barnabas.console.services.cluster import ClusterService, Finding
 from barnabas.console.services.messages import TooManyError
-from barnabas.console.services.topics import Slice, sliced
+from barnabas.console.services.topics import Asked, Slice
 from barnabas.console.services.watching import FIRST_S, WhileWatched
 from barnabas.kafka.transaction_admin import (
     Listed,
@@ -81,27 +81,24 @@ class TransactionService:
         self._open = Kept(self._ask_open, LIST_KEPT_S)
         self._searches = threading.Semaphore(SEARCHES_MAX)
 
-    def find(
-        self, *, search: str = "", state: str = "", page: int = 0, size: int = 50
-    ) -> Slice[TransactionRow]:
+    def find(self, asked: Asked, *, state: str = "") -> Slice[TransactionRow]:
         """Open ones by age; with `state` those in a state (or `all`) by name.
 
-        `search` has words of transactional ids, or a producer id.
+        The words that are searched for are those of transactional ids, or a producer id.
         """
-        words = search.lower().split()
 
         def fits(name: str, producer_id: int) -> bool:
-            return all(word in name.lower() or word == str(producer_id) for word in words)
+            return all(word in name.lower() or word == str(producer_id) for word in asked.words)
 
         if not state:
             rows = [row for row in self._open.get() if fits(row.transactional_id, row.producer_id)]
-            return sliced(rows, page, size)
+            return asked.of(rows)
         found = [
             one
             for one in self._all.get()
             if state in ("all", one.state) and fits(one.transactional_id, one.producer_id)
         ]
-        part = sliced(found, page, size)
+        part = asked.of(found)
         return Slice(self._described(part.rows), part.total, part.page)
 
     def hanging(
