@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from barnabas.base.addresses import is_loopback
 from barnabas.base.config.definitions import ConfigKey, Status, read_table
 from barnabas.base.errors import ConfigError
-from barnabas.registry.core.decision import Defaults
+from barnabas.registry.core.decision import Defaults, Limits
 from barnabas.web.listening import ListenAddress
 
 KEYS: Final[Mapping[str, ConfigKey]] = read_table(
@@ -218,19 +218,20 @@ class RegistryConfig:
     @cached_property
     def defaults(self) -> Defaults:
         """The defaults of settings in the registry."""
-        limits: dict[str, Any] = {
-            f"{what}_search_{which}_limit": self.get_int(
-                f"{what.replace('_', '.')}.search.{which}.limit"
-            )
-            for what in ("schema", "subject", "context", "subject_version")
-            for which in ("default", "max")
-        }
+
+        def limits(of: str) -> Limits:
+            keys = (f"{of}.search.{which}.limit" for which in ("default", "max"))
+            return Limits(*map(self.get_int, keys))
+
         return Defaults(
             compatibility_level=self.get_str("schema.compatibility.level").upper(),
             mode_mutability=self.get_bool("mode.mutability"),
             validate_fields=self.get_bool("schema.validate.fields"),
             validate_new_schemas=self.get_bool("schema.validate.new.schemas"),
-            **limits,
+            schemas=limits("schema"),
+            subjects=limits("subject"),
+            contexts=limits("context"),
+            versions=limits("subject.version"),
         )
 
 

@@ -54,8 +54,8 @@ def test_defaults_are_confluents() -> None:
     )
     assert found.defaults.compatibility_level == "BACKWARD"
     assert found.defaults.mode_mutability is True
-    assert found.defaults.schema_search_default_limit == 1000
-    assert found.defaults.subject_version_search_max_limit == 2**31 - 1
+    assert found.defaults.schemas.default == 1000
+    assert found.defaults.versions.max == 2**31 - 1
     assert found.warnings == []
 
 

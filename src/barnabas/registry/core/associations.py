@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from barnabas.registry import errors, subjects
 from barnabas.registry.core.decision import Decision, View
 from barnabas.registry.core.deletion import removed_for_good
-from barnabas.registry.core.listing import page
 from barnabas.registry.core.modes import check_writable, mode_in_scope
 from barnabas.registry.core.settings import resolve_alias
 from barnabas.registry.errors import RegistryError
@@ -84,18 +83,6 @@ def of_name(view: View, namespace: str, name: str, wanted: Wanted) -> Found:
     """Associations of the resources of a name in a namespace, sorted."""
     associations = view.state.associations(None if name == ANY else name)
     return _sorted([one for one in associations if namespace in (ANY, one.key.namespace)], wanted)
-
-
-def limited(view: View, associations: Found, offset: int, limit: int) -> Found:
-    """A page of a list."""
-    limits = view.defaults
-    return page(
-        associations,
-        offset,
-        limit,
-        limits.schema_search_default_limit,
-        limits.schema_search_max_limit,
-    )
 
 
 def _sorted(associations: Found, wanted: Wanted) -> Found:

@@ -9,6 +9,7 @@ from barnabas.registry.store.state import RegistryState
 from barnabas.schemas.schema import ParsedSchema, ResolvedReference
 
 Response = TypeVar("Response")
+Item = TypeVar("Item")
 
 INT_MAX = (1 << 31) - 1
 """The highest id, version and limit: Java's."""
@@ -38,6 +39,22 @@ class Formats(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """The length of a page of a list: by default, and the highest that may be asked for."""
+
+    default: int = INT_MAX
+    max: int = INT_MAX
+
+    def page(self, items: Sequence[Item], offset: int, limit: int) -> list[Item]:
+        """The part of a list that is asked for. A limit that is not from 1 to the maximum is the
+        default; an offset below 0 is 0.
+        """
+        start = max(offset, 0)
+        length = limit if 0 < limit <= self.max else self.default
+        return list(items[start : start + length])
+
+
+@dataclass(frozen=True, slots=True)
 class Defaults:
     """Values for subjects without a configuration, from the server's properties."""
 
@@ -47,14 +64,10 @@ class Defaults:
     validate_fields: bool = False
     validate_new_schemas: bool = True
     allow_empty_subject: bool = True
-    schema_search_default_limit: int = 1000
-    schema_search_max_limit: int = 1000
-    subject_search_default_limit: int = INT_MAX
-    subject_search_max_limit: int = INT_MAX
-    context_search_default_limit: int = INT_MAX
-    context_search_max_limit: int = INT_MAX
-    subject_version_search_default_limit: int = INT_MAX
-    subject_version_search_max_limit: int = INT_MAX
+    schemas: Limits = Limits(1000, 1000)
+    subjects: Limits = Limits()
+    contexts: Limits = Limits()
+    versions: Limits = Limits()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,53 +1,24 @@
 """Lists: contexts, subjects, versions, schemas, and who refers to whom."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from barnabas.registry import errors, subjects
 from barnabas.registry.core.decision import View
 from barnabas.registry.core.lookup import ContextId, get_by_id, get_version
 from barnabas.registry.store.records import SchemaValue, Which
 
-Item = TypeVar("Item")
-
-
-def page(
-    items: Sequence[Item], offset: int, limit: int, default_limit: int, max_limit: int
-) -> list[Item]:
-    """The part of a list that is asked for. A limit that is not from 1 to the maximum is the
-    default; an offset below 0 is 0.
-    """
-    start = max(offset, 0)
-    length = limit if 0 < limit <= max_limit else default_limit
-    return list(items[start : start + length])
-
 
 def list_contexts(view: View, *, prefix: str = "", offset: int = 0, limit: int = -1) -> list[str]:
     """Names of contexts, the default one first."""
     contexts = [context for context in view.state.contexts() if context.startswith(prefix)]
-    limits = view.defaults
-    return page(
-        contexts,
-        offset,
-        limit,
-        limits.context_search_default_limit,
-        limits.context_search_max_limit,
-    )
+    return view.defaults.contexts.page(contexts, offset, limit)
 
 
 def list_subjects(
     view: View, *, prefix: str = ":*:", which: Which = "live", offset: int = 0, limit: int = -1
 ) -> list[str]:
     """Subjects with a qualified prefix, sorted; 'deleted' are those without a live version."""
-    limits = view.defaults
-    return page(
-        view.state.subjects(prefix, which),
-        offset,
-        limit,
-        limits.subject_search_default_limit,
-        limits.subject_search_max_limit,
-    )
+    return view.defaults.subjects.page(view.state.subjects(prefix, which), offset, limit)
 
 
 def list_versions(
@@ -71,14 +42,7 @@ def list_versions(
         -value.version if deleted_as_negative and value.deleted else value.version
         for value in values
     ]
-    limits = view.defaults
-    return page(
-        numbers,
-        offset,
-        limit,
-        limits.subject_version_search_default_limit,
-        limits.subject_version_search_max_limit,
-    )
+    return view.defaults.versions.page(numbers, offset, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +77,7 @@ def list_schemas(
             if rule_type and not (value.rule_set and value.rule_set.has_type(rule_type)):
                 continue
             schemas.append(FoundSchema(value, tuple(known_as.get(name, ()))))
-    return _schema_page(view, schemas, offset, limit)
-
-
-def _schema_page(view: View, schemas: Sequence[Item], offset: int, limit: int) -> list[Item]:
-    limits = view.defaults
-    return page(
-        schemas, offset, limit, limits.schema_search_default_limit, limits.schema_search_max_limit
-    )
+    return view.defaults.schemas.page(schemas, offset, limit)
 
 
 def _aliases(view: View, prefix: str) -> dict[str, list[str]]:
@@ -143,14 +100,7 @@ def subjects_of_id(
 ) -> list[str]:
     """Subjects that have the schema of an id. Raises RegistryError 40403."""
     names = sorted({value.subject for value in _values_of_id(view, schema_id, subject, deleted)})
-    limits = view.defaults
-    return page(
-        names,
-        offset,
-        limit,
-        limits.subject_search_default_limit,
-        limits.subject_search_max_limit,
-    )
+    return view.defaults.subjects.page(names, offset, limit)
 
 
 def versions_of_id(
@@ -164,14 +114,8 @@ def versions_of_id(
 ) -> list[tuple[str, int]]:
     """(subject, version) of all that have the schema of an id. Raises RegistryError 40403."""
     values = _values_of_id(view, schema_id, subject, deleted)
-    limits = view.defaults
-    return page(
-        sorted((value.subject, value.version) for value in values),
-        offset,
-        limit,
-        limits.subject_version_search_default_limit,
-        limits.subject_version_search_max_limit,
-    )
+    places = sorted((value.subject, value.version) for value in values)
+    return view.defaults.versions.page(places, offset, limit)
 
 
 def _values_of_id(
@@ -198,4 +142,4 @@ def referenced_by(
         for value in view.state.referrers(target.subject, target.version)
         if deleted or not value.deleted
     }
-    return _schema_page(view, sorted(referrers), offset, limit)
+    return view.defaults.schemas.page(sorted(referrers), offset, limit)

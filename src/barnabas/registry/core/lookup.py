@@ -139,9 +139,13 @@ def look_up(
             continue
         if version is not None:
             return version
+    raise _without_schema(view, name, deleted)
+
+
+def _without_schema(view: View, name: str, deleted: bool) -> RegistryError:
     if view.state.has_subjects(name, "all" if deleted else "live"):
-        raise errors.schema_not_found()
-    raise errors.subject_not_found(name)
+        return errors.schema_not_found()
+    return errors.subject_not_found(name)
 
 
 def _look_up_in(
@@ -225,9 +229,7 @@ def latest_with_metadata(
     for value in reversed(view.state.versions(name, "all" if deleted else "live")):
         if value.metadata is not None and wanted <= value.metadata.properties.items():
             return value
-    if view.state.has_subjects(name, "all" if deleted else "live"):
-        raise errors.schema_not_found()
-    raise errors.subject_not_found(name)
+    raise _without_schema(view, name, deleted)
 
 
 def get_by_id(view: View, schema_id: int, subject: str | None = None) -> SchemaValue:
@@ -237,16 +239,11 @@ def get_by_id(view: View, schema_id: int, subject: str | None = None) -> SchemaV
     schema of the id in the default context is meant. Raises RegistryError 40403.
     """
     wanted = subjects.parse(subject or "")
-    if not wanted.subject:
-        version = view.state.any_by_id(wanted.context, schema_id)
-        if version is not None:
-            return version
-        raise errors.schema_not_found(schema_id)
-    for place in _in_all_contexts(view, str(wanted)):
+    for place in _in_all_contexts(view, str(wanted)) if wanted.subject else ():
         for value in view.state.by_id(subjects.context_of(place), schema_id):
             if value.subject == place:
                 return value
-    if wanted.context == subjects.DEFAULT_CONTEXT:
+    if not wanted.subject or wanted.context == subjects.DEFAULT_CONTEXT:
         version = view.state.any_by_id(wanted.context, schema_id)
         if version is not None:
             return version

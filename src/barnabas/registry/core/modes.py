@@ -45,8 +45,16 @@ READ_ONLY = ("READONLY", "READONLY_OVERRIDE")
 IMPORTING = ("IMPORT", "FORWARD")
 
 
-def _name(subject: str | None) -> str | None:
+def settings_name(subject: str | None) -> str | None:
+    """The name under which settings are kept; None for the default context."""
     return None if subject is None else subjects.normal(subject) or None
+
+
+def scope(name: str | None) -> list[str | None]:
+    """Names under which settings that hold for a name may be kept, the narrowest first."""
+    context = subjects.context_of(name or "")
+    names = (name, subjects.context_prefix(context) or None, subjects.GLOBAL_SETTINGS)
+    return list(dict.fromkeys(names))
 
 
 def mode_in_scope(view: View, subject: str | None) -> str:
@@ -61,9 +69,7 @@ def mode_in_scope(view: View, subject: str | None) -> str:
         mode = modes.get(place)
         if mode is not None and mode.mode == "READONLY_OVERRIDE":
             return mode.mode
-    name = _name(subject)
-    context = subjects.DEFAULT_CONTEXT if name is None else subjects.context_of(name)
-    for place in (name, subjects.context_prefix(context) or None, subjects.GLOBAL_SETTINGS):
+    for place in scope(settings_name(subject)):
         mode = modes.get(place)
         if mode is not None:
             return mode.mode
@@ -72,7 +78,7 @@ def mode_in_scope(view: View, subject: str | None) -> str:
 
 def get_mode(view: View, subject: str | None = None, *, default_to_global: bool = False) -> str:
     """Mode of a subject or context, None for the default one. Raises RegistryError 40409."""
-    name = _name(subject)
+    name = settings_name(subject)
     if default_to_global:
         return mode_in_scope(view, name)
     mode = _own_mode(view, name)
@@ -126,7 +132,7 @@ def set_mode(
     """
     if subject is not None and not subjects.is_valid(subject, settings=True):
         raise errors.invalid_subject(subject)
-    name = _name(subject)
+    name = settings_name(subject)
     wanted = None if mode is None else mode.upper()
     if wanted is not None and wanted not in MODES:
         raise RegistryError(
@@ -176,7 +182,7 @@ def delete_mode(
     With `recursive`, those of the subjects of a context too; the answer is None if the context
     itself had none.
     """
-    name = _name(subject)
+    name = settings_name(subject)
     old = _own_mode(view, name)
     if old is None and not recursive:
         raise errors.subject_not_found(name or "")

@@ -7,7 +7,7 @@ from typing import Any
 from barnabas.registry import errors, subjects
 from barnabas.registry.contracts import Metadata, RuleSet
 from barnabas.registry.core.decision import Decision, View
-from barnabas.registry.core.modes import check_writable
+from barnabas.registry.core.modes import check_writable, scope, settings_name
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.store.encoding import CONFIG_FIELDS
 from barnabas.registry.store.encoding import config_json as stored_json
@@ -104,29 +104,6 @@ def config_json(config: ConfigValue, *, as_update: bool = False) -> dict[str, An
     if as_update and "compatibilityLevel" in body:
         body = {("compatibility" if k == "compatibilityLevel" else k): v for k, v in body.items()}
     return body
-
-
-def settings_name(subject: str | None) -> str | None:
-    """The name under which settings are kept; None for the default context."""
-    if subject is None:
-        return None
-    return subjects.normal(subject) or None
-
-
-def scope(subject: str | None) -> list[str | None]:
-    """Names under which settings for a subject may stand, the narrowest first."""
-    names: list[str | None] = []
-    if subject is not None:
-        names.append(subject)
-        context = subjects.context_of(subject)
-        if context != subjects.DEFAULT_CONTEXT:
-            names.append(subjects.context_prefix(context))
-        else:
-            names.append(None)
-    else:
-        names.append(None)
-    names.append(subjects.GLOBAL_SETTINGS)
-    return list(dict.fromkeys(names))
 
 
 def config_in_scope(view: View, subject: str | None) -> ConfigValue:

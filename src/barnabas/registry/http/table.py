@@ -7,7 +7,6 @@ from barnabas.registry.http.answers import Answer
 from barnabas.registry.http.call import Call, LargeRead, Write
 from barnabas.registry.http.routes import (
     associations,
-    compatibility,
     schemas,
     server,
     settings,
@@ -27,8 +26,8 @@ TABLE: tuple[tuple[str, str, Handler], ...] = (
     ("DELETE", "/associations/resources/{id}", associations.remove),
     ("GET", "/associations/resources/{namespace}/{name}", associations.of_name),
     ("GET", "/associations/subjects/{subject}", associations.of_subject),
-    ("POST", "/compatibility/subjects/{subject}/versions", compatibility.check),
-    ("POST", "/compatibility/subjects/{subject}/versions/{version}", compatibility.check_one),
+    ("POST", "/compatibility/subjects/{subject}/versions", versions.check),
+    ("POST", "/compatibility/subjects/{subject}/versions/{version}", versions.check_one),
     ("GET", "/config", settings.config),
     ("PUT", "/config", settings.change_config),
     ("DELETE", "/config", settings.remove_config),
@@ -72,7 +71,7 @@ TABLE: tuple[tuple[str, str, Handler], ...] = (
 )
 
 READS_OF_TEXTS: dict[Handler, Callable[[Call], Answer]] = {
-    read: read for read in (compatibility.check, compatibility.check_one, subjects.find)
+    read: read for read in (versions.check, versions.check_one, subjects.find)
 }
 """Reads that bring a schema, which may be large."""
 

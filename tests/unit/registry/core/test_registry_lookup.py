@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.registry.contracts import Metadata, Rule, RuleSet
-from barnabas.registry.core.decision import Defaults
+from barnabas.registry.core.decision import Defaults, Limits
 from barnabas.registry.core.deletion import delete_subject, delete_version
 from barnabas.registry.core.listing import (
     list_contexts,
@@ -335,12 +335,7 @@ def test_lists_come_in_pages(
 
 
 def test_a_limit_above_the_highest_is_the_default(registry: Registry) -> None:
-    registry.defaults = Defaults(
-        subject_search_default_limit=1,
-        subject_search_max_limit=2,
-        schema_search_default_limit=2,
-        schema_search_max_limit=3,
-    )
+    registry.defaults = Defaults(subjects=Limits(1, 2), schemas=Limits(2, 3))
     assert len(list_subjects(registry.view)) == 1
     assert len(list_subjects(registry.view, limit=2)) == 2
     assert len(list_subjects(registry.view, limit=3)) == 1

@@ -13,7 +13,7 @@ from barnabas.registry.core.associations import (
     NewAssociation,
     Wanted,
 )
-from barnabas.registry.core.decision import Decision, View
+from barnabas.registry.core.decision import View
 from barnabas.registry.errors import INVALID_ASSOCIATION, RegistryError
 from barnabas.registry.http.answers import Answer, json_answer, plain_fault
 from barnabas.registry.http.bodies import flag, objects, text
@@ -53,20 +53,16 @@ def remove(call: Call) -> Write[None]:
     """DELETE /associations/resources/{id}."""
     resource_id, wanted = call.text(0), _wanted(call)
     cascades, dry_run = call.query.flag("cascadeLifecycle"), call.query.flag("dryRun")
-
-    def decide(view: View) -> Decision[None]:
-        return associations.remove_associations(
+    return Write(
+        lambda view: associations.remove_associations(
             view, resource_id, wanted, cascades=cascades, dry_run=dry_run
-        )
-
-    return Write(decide, lambda _, __: Answer(b"", 204))
+        ),
+        lambda _, __: Answer(b"", 204),
+    )
 
 
 def _associate(call: Call, resource_id: str, *, is_create: bool) -> Write[Found]:
     request, dry_run = _request(call, resource_id), call.query.flag("dryRun")
-
-    def decide(view: View) -> Decision[Found]:
-        return associations.associate(view, request, is_create=is_create, dry_run=dry_run)
 
     def answer(_: View, made: Found) -> Answer:
         body = {
@@ -86,7 +82,10 @@ def _associate(call: Call, resource_id: str, *, is_create: bool) -> Write[Found]
         }
         return json_answer({name: said for name, said in body.items() if said not in ("", [])})
 
-    return Write(decide, answer)
+    return Write(
+        lambda view: associations.associate(view, request, is_create=is_create, dry_run=dry_run),
+        answer,
+    )
 
 
 def _request(call: Call, resource_id: str) -> AssociationRequest:
@@ -136,7 +135,7 @@ def _wanted(call: Call) -> Wanted:
 
 def _listed(call: Call, matching: Found) -> Answer:
     offset, limit = call.query.number("offset", 0), call.query.number("limit", -1)
-    page = associations.limited(call.view, matching, offset, limit)
+    page = call.view.defaults.schemas.page(matching, offset, limit)
     return json_answer([_json(value) for value in page])
 
 

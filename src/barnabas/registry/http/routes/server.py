@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from barnabas.registry.core.decision import Decision, View
 from barnabas.registry.core.deletion import delete_context
 from barnabas.registry.core.listing import list_contexts
 from barnabas.registry.errors import RegistryError
@@ -32,11 +31,7 @@ def contexts(call: Call) -> Answer:
 def remove_context(call: Call) -> Write[None]:
     """DELETE /contexts/{context}."""
     name = call.text(0)
-
-    def decide(view: View) -> Decision[None]:
-        return delete_context(view, name)
-
-    return Write(decide, lambda _, __: Answer(b"", 204))
+    return Write(lambda view: delete_context(view, name), lambda _, __: Answer(b"", 204))
 
 
 def exporters(call: Call) -> Answer:

@@ -1,7 +1,6 @@
 """`/config` and `/mode`: of the default context, of another context, of a subject."""
 
 from barnabas.registry import errors
-from barnabas.registry.core.decision import Decision, View
 from barnabas.registry.core.modes import delete_mode, get_mode, set_mode
 from barnabas.registry.core.settings import (
     ConfigUpdate,
@@ -32,11 +31,10 @@ def config(call: Call) -> Answer:
 def change_config(call: Call) -> Write[ConfigValue]:
     """PUT /config and /config/{subject}."""
     place, update = _place(call), ConfigUpdate.from_json(call.body)
-
-    def decide(view: View) -> Decision[ConfigValue]:
-        return update_config(view, place, update)
-
-    return Write(decide, lambda _, new: json_answer(config_json(new, as_update=True)))
+    return Write(
+        lambda view: update_config(view, place, update),
+        lambda _, new: json_answer(config_json(new, as_update=True)),
+    )
 
 
 def remove_config(call: Call) -> Write[ConfigValue]:
@@ -60,18 +58,16 @@ def change_mode(call: Call) -> Write[str | None]:
     if "mode" not in call.body:
         raise RegistryError(errors.INVALID_MODE, "the body does not name a mode")
     wanted = text(call.body, "mode")
-
-    def decide(view: View) -> Decision[str | None]:
-        return set_mode(view, place, wanted, force=force)
-
-    return Write(decide, lambda _, new: json_answer({"mode": new}))
+    return Write(
+        lambda view: set_mode(view, place, wanted, force=force),
+        lambda _, new: json_answer({"mode": new}),
+    )
 
 
 def remove_mode(call: Call) -> Write[str | None]:
     """DELETE /mode and /mode/{subject}."""
     place, recursive = _place(call), call.query.flag("recursive")
-
-    def decide(view: View) -> Decision[str | None]:
-        return delete_mode(view, place, recursive=recursive)
-
-    return Write(decide, lambda _, old: json_answer({"mode": old} if old else {}))
+    return Write(
+        lambda view: delete_mode(view, place, recursive=recursive),
+        lambda _, old: json_answer({"mode": old} if old else {}),
+    )

@@ -1,7 +1,7 @@
 """`/subjects` and `/subjects/{subject}`."""
 
 from barnabas.registry import subjects
-from barnabas.registry.core.decision import Decision, View
+from barnabas.registry.core.decision import View
 from barnabas.registry.core.deletion import delete_subject
 from barnabas.registry.core.listing import list_subjects
 from barnabas.registry.core.lookup import latest_with_metadata, look_up
@@ -60,8 +60,7 @@ def latest_with(call: Call) -> Answer | LargeRead:
 def delete(call: Call) -> Write[list[int]]:
     """DELETE /subjects/{subject}."""
     subject, permanent = call.subject(), call.query.flag("permanent")
-
-    def decide(view: View) -> Decision[list[int]]:
-        return delete_subject(view, subject, permanent=permanent)
-
-    return Write(decide, lambda _, versions: json_answer(versions))
+    return Write(
+        lambda view: delete_subject(view, subject, permanent=permanent),
+        lambda _, versions: json_answer(versions),
+    )

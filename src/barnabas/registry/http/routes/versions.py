@@ -1,7 +1,10 @@
-"""`/subjects/{subject}/versions` and what is below."""
+"""`/subjects/{subject}/versions` and what is below; `/compatibility` of schemas with them."""
+
+from typing import Any
 
 from barnabas.registry import errors, subjects
-from barnabas.registry.core.decision import Decision, View
+from barnabas.registry.core.compatibility import Verdict, check_all, check_version
+from barnabas.registry.core.decision import View
 from barnabas.registry.core.deletion import delete_version
 from barnabas.registry.core.listing import list_versions, referenced_by
 from barnabas.registry.core.lookup import get_version
@@ -33,12 +36,8 @@ def add(call: Call) -> Write[SchemaValue]:
     subject, request = call.subject(), schema_request(call.body)
     normalize, force = call.query.flag("normalize"), call.query.flag("force")
     form = call.query.text("format")
-
-    def decide(view: View) -> Decision[SchemaValue]:
-        return register(view, subject, request, normalize=normalize, force=force)
-
     return Write(
-        decide,
+        lambda view: register(view, subject, request, normalize=normalize, force=force),
         lambda view, value: json_answer(registered_json(view, value, form)),
         has_form=bool(form.strip()),
         may_be_read=True,
@@ -89,11 +88,10 @@ def delete(call: Call) -> Write[int]:
     """DELETE /subjects/{subject}/versions/{version}."""
     subject, version = call.subject(), call.text(1)
     permanent = call.query.flag("permanent")
-
-    def decide(view: View) -> Decision[int]:
-        return delete_version(view, subject, version, permanent=permanent)
-
-    return Write(decide, lambda _, number: json_answer(number))
+    return Write(
+        lambda view: delete_version(view, subject, version, permanent=permanent),
+        lambda _, number: json_answer(number),
+    )
 
 
 def change_tags(call: Call) -> Write[SchemaValue]:
@@ -102,8 +100,39 @@ def change_tags(call: Call) -> Write[SchemaValue]:
     if not subjects.is_valid(subject):
         raise errors.invalid_subject(subject)
     request = tag_request(call.body)
+    return Write(
+        lambda view: modify_tags(view, subject, version, request),
+        lambda view, value: json_answer(registered_json(view, value)),
+    )
 
-    def decide(view: View) -> Decision[SchemaValue]:
-        return modify_tags(view, subject, version, request)
 
-    return Write(decide, lambda view, value: json_answer(registered_json(view, value)))
+def check_one(call: Call) -> Answer:
+    """POST /compatibility/subjects/{subject}/versions/{version}."""
+    verdict = check_version(
+        call.view,
+        call.subject(),
+        call.text(1),
+        schema_request(call.body),
+        normalize=call.query.flag("normalize"),
+        verbose=call.query.flag("verbose"),
+    )
+    return _answer(call, verdict)
+
+
+def check(call: Call) -> Answer:
+    """POST /compatibility/subjects/{subject}/versions."""
+    verdict = check_all(
+        call.view,
+        call.subject(),
+        schema_request(call.body),
+        normalize=call.query.flag("normalize"),
+        verbose=call.query.flag("verbose"),
+    )
+    return _answer(call, verdict)
+
+
+def _answer(call: Call, verdict: Verdict) -> Answer:
+    body: dict[str, Any] = {"is_compatible": verdict.is_compatible}
+    if call.query.flag("verbose"):
+        body["messages"] = list(verdict.messages)
+    return json_answer(body)
