@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from operator import attrgetter
+from typing import Any, Final
 
 from barnabas.kafka.wire_admin import RefusedError, WireAdmin
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
@@ -33,6 +34,9 @@ OPERATIONS: Final = {
     ResourceType.USER: _ANY | {Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS},
 }
 """The operations of each kind of resource. Source: Kafka's AclEntry.supportedOperations."""
+_ORDER = attrgetter(
+    *("resource_type", "name", "pattern", "principal", "permission", "operation", "host")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +81,7 @@ class AclFilter:
 
 def exactly(acl: Acl) -> AclFilter:
     """The filter that this one ACL passes, and no other."""
-    return AclFilter(
-        acl.resource_type,
-        acl.name,
-        acl.pattern,
-        acl.principal,
-        acl.host,
-        acl.operation,
-        acl.permission,
-    )
+    return AclFilter(*(getattr(acl, name) for name in AclFilter.__slots__))
 
 
 def is_principal(name: str) -> bool:
@@ -98,16 +94,7 @@ def list_acls(admin: WireAdmin, wanted: Iterable[AclFilter]) -> list[Acl]:
     """All ACLs that pass one of the filters, sorted."""
     found: set[Acl] = set()
     for item in wanted:
-        request = DescribeAclsRequest(
-            resource_type_filter=item.resource_type,
-            resource_name_filter=item.name,
-            pattern_type_filter=item.pattern,
-            principal_filter=item.principal,
-            host_filter=item.host,
-            operation=item.operation,
-            permission_type=item.permission,
-        )
-        response = admin.decide(request, "ACLs")
+        response = admin.decide(DescribeAclsRequest(**_filtered(item)), "ACLs")
         found.update(
             Acl(
                 ResourceType(resource.resource_type),
@@ -121,7 +108,20 @@ def list_acls(admin: WireAdmin, wanted: Iterable[AclFilter]) -> list[Acl]:
             for resource in response.resources
             for acl in resource.acls
         )
-    return sorted(found, key=_order)
+    return sorted(found, key=_ORDER)
+
+
+def _filtered(item: AclFilter) -> dict[str, Any]:
+    """The members of a request's filter."""
+    return {
+        "resource_type_filter": item.resource_type,
+        "resource_name_filter": item.name,
+        "pattern_type_filter": item.pattern,
+        "principal_filter": item.principal,
+        "host_filter": item.host,
+        "operation": item.operation,
+        "permission_type": item.permission,
+    }
 
 
 def add_acls(admin: WireAdmin, acls: Sequence[Acl]) -> None:
@@ -151,21 +151,8 @@ def remove_acls(admin: WireAdmin, acls: Sequence[Acl]) -> int:
 
     Raises RefusedError for the first that is refused.
     """
-    filters = [exactly(acl) for acl in acls]
-    request = DeleteAclsRequest(
-        filters=[
-            DeleteAclsFilter(
-                resource_type_filter=item.resource_type,
-                resource_name_filter=item.name,
-                pattern_type_filter=item.pattern,
-                principal_filter=item.principal,
-                host_filter=item.host,
-                operation=item.operation,
-                permission_type=item.permission,
-            )
-            for item in filters
-        ]
-    )
+    filters = [DeleteAclsFilter(**_filtered(exactly(acl))) for acl in acls]
+    request = DeleteAclsRequest(filters=filters)
     response = admin.retry(
         request, lambda answer: [item.error_code for item in answer.filter_results]
     )
@@ -178,15 +165,3 @@ def remove_acls(admin: WireAdmin, acls: Sequence[Acl]) -> int:
                 raise RefusedError(code, message, acl.text)
         count += len(result.matching_acls)
     return count
-
-
-def _order(acl: Acl) -> tuple[object, ...]:
-    return (
-        acl.resource_type,
-        acl.name,
-        acl.pattern,
-        acl.principal,
-        acl.permission,
-        acl.operation,
-        acl.host,
-    )

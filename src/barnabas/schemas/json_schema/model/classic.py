@@ -13,17 +13,13 @@ from barnabas.schemas.json_schema.model.kinds import (
     ArraySchema,
     BooleanSchema,
     CombinedSchema,
-    ConditionalSchema,
     ConstSchema,
     Criterion,
-    EmptySchema,
     EnumSchema,
     NotSchema,
     NullSchema,
-    NumberSchema,
     ObjectSchema,
     Schema,
-    StringSchema,
 )
 from barnabas.schemas.json_schema.model.values import InnerReader
 from barnabas.schemas.json_schema.references import Place
@@ -66,13 +62,7 @@ def read_classic(reader: InnerReader, place: Place) -> Schema:
             kind.is_part = True
         parts.append(CombinedSchema(source, criterion="anyOf", parts=types))
     parts += _without_type(reader, place, keywords)
-    if not parts:
-        return EmptySchema(source)
-    if len(parts) == 1:
-        return parts[0]
-    for part in parts:
-        part.is_part = True
-    return CombinedSchema(source, parts=parts, is_generated=True)
+    return values.together(source, parts)
 
 
 def _by_keyword(reader: InnerReader, place: Place, keywords: set[str]) -> list[Schema]:
@@ -98,10 +88,10 @@ def _of_type(reader: InnerReader, place: Place, kind: str, keywords: set[str]) -
     source = place.schema
     if kind == "string":
         keywords -= _STRING
-        return _string(source)
+        return values.string_schema(source)
     if kind in ("integer", "number"):
         keywords -= _NUMBER
-        return _number(source, is_integer=kind == "integer")
+        return values.number_schema(source, is_integer=kind == "integer")
     if kind == "array":
         keywords -= _ARRAY
         return _array(reader, place)
@@ -118,38 +108,12 @@ def _without_type(reader: InnerReader, place: Place, keywords: set[str]) -> list
     if keywords & _OBJECT:
         parts.append(_object(reader, place))
     if keywords & _NUMBER:
-        parts.append(_number(place.schema))
+        parts.append(values.number_schema(place.schema))
     if keywords & _STRING:
-        parts.append(_string(place.schema))
+        parts.append(values.string_schema(place.schema))
     if keywords & _CONDITIONAL and place.document.draft is Draft.DRAFT_7:
-        branches = {
-            keyword: reader.inner(place, keyword)
-            for keyword in ("if", "then", "else")
-            if keyword in place.schema
-        }
-        parts.append(ConditionalSchema(place.schema, branches=branches))
+        parts.append(values.conditional_schema(reader, place))
     return parts
-
-
-def _string(source: dict[str, Any]) -> StringSchema:
-    return StringSchema(
-        source,
-        min_length=values.number(source, "minLength"),
-        max_length=values.number(source, "maxLength"),
-        pattern=values.string(source, "pattern"),
-    )
-
-
-def _number(source: dict[str, Any], *, is_integer: bool = False) -> NumberSchema:
-    return NumberSchema(
-        source,
-        is_integer=is_integer,
-        minimum=values.number(source, "minimum"),
-        maximum=values.number(source, "maximum"),
-        exclusive_minimum=values.number(source, "exclusiveMinimum"),
-        exclusive_maximum=values.number(source, "exclusiveMaximum"),
-        multiple_of=values.number(source, "multipleOf"),
-    )
 
 
 def _array(reader: InnerReader, place: Place) -> ArraySchema:
@@ -173,24 +137,10 @@ def _array(reader: InnerReader, place: Place) -> ArraySchema:
 
 def _object(reader: InnerReader, place: Place) -> ObjectSchema:
     source = place.schema
-    known = ObjectSchema(
-        source,
-        properties=reader.each(place, "properties", values.members(source, "properties")),
-        patterns=reader.each(
-            place, "patternProperties", values.members(source, "patternProperties")
-        ),
-        allows_rest=source.get("additionalProperties") is not False,
-        required=values.names(source.get("required")),
-        min_properties=values.number(source, "minProperties"),
-        max_properties=values.number(source, "maxProperties"),
-    )
+    needed = values.members(source, "dependencies")
+    known = values.object_schema(reader, place, needed)
+    known.allows_rest = source.get("additionalProperties") is not False
     if isinstance(source.get("additionalProperties"), dict):
         known.rest = reader.inner(place, "additionalProperties")
-    needed = values.members(source, "dependencies")
     known.needed_schemas = reader.each(place, "dependencies", needed)
-    known.needed_names = {
-        name: values.names(value)
-        for name, value in needed.items()
-        if isinstance(value, list) and value
-    }
     return known

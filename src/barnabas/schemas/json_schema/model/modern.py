@@ -12,9 +12,7 @@ from barnabas.schemas.json_schema.model.kinds import (
     ArraySchema,
     BooleanSchema,
     CombinedSchema,
-    ConditionalSchema,
     ConstSchema,
-    EmptySchema,
     EnumSchema,
     FalseSchema,
     NotSchema,
@@ -75,15 +73,7 @@ def read_modern(reader: InnerReader, place: Place) -> Schema:
         parts += types
     parts += loose
     parts += _by_keyword(reader, place)
-    if not parts:
-        return EmptySchema(source)
-    if len(parts) == 1:
-        return parts[0]
-    flat: list[Schema] = []
-    for part in parts:
-        part.is_part = True
-        flat.append(part)
-    return CombinedSchema(source, parts=flat, is_generated=True)
+    return values.together(source, parts)
 
 
 def _join_one_of(types: list[Schema], part: Schema) -> bool:
@@ -115,25 +105,9 @@ def _typeless(reader: InnerReader, place: Place) -> list[Schema]:
     keywords = source.keys()
     parts: list[Schema] = []
     if keywords & _STRING:
-        parts.append(
-            StringSchema(
-                source,
-                min_length=values.number(source, "minLength"),
-                max_length=values.number(source, "maxLength"),
-                pattern=values.string(source, "pattern"),
-            )
-        )
+        parts.append(values.string_schema(source))
     if keywords & _NUMBER:
-        parts.append(
-            NumberSchema(
-                source,
-                minimum=values.number(source, "minimum"),
-                maximum=values.number(source, "maximum"),
-                exclusive_minimum=values.number(source, "exclusiveMinimum"),
-                exclusive_maximum=values.number(source, "exclusiveMaximum"),
-                multiple_of=values.number(source, "multipleOf"),
-            )
-        )
+        parts.append(values.number_schema(source))
     if keywords & _ARRAY:
         parts.append(_array(reader, place))
     if any(
@@ -168,12 +142,7 @@ def _by_keyword(reader: InnerReader, place: Place) -> list[Schema]:
     if "not" in source:
         parts.append(NotSchema(source, inner=reader.inner(place, "not")))
     if "if" in source:
-        branches = {
-            keyword: reader.inner(place, keyword)
-            for keyword in ("if", "then", "else")
-            if keyword in source
-        }
-        parts.append(ConditionalSchema(source, branches=branches))
+        parts.append(values.conditional_schema(reader, place))
     return parts
 
 
@@ -210,24 +179,9 @@ def _array(reader: InnerReader, place: Place) -> ArraySchema:
 
 def _object(reader: InnerReader, place: Place) -> ObjectSchema:
     source = place.schema
-    known = ObjectSchema(
-        source,
-        properties=reader.each(place, "properties", values.members(source, "properties")),
-        patterns=reader.each(
-            place, "patternProperties", values.members(source, "patternProperties")
-        ),
-        required=values.names(source.get("required")),
-        min_properties=values.number(source, "minProperties"),
-        max_properties=values.number(source, "maxProperties"),
-        needed_names={
-            name: values.names(value)
-            for name, value in values.members(source, "dependentRequired").items()
-            if isinstance(value, list) and value
-        },
-        needed_schemas=reader.each(
-            place, "dependentSchemas", values.members(source, "dependentSchemas")
-        ),
-    )
+    known = values.object_schema(reader, place, values.members(source, "dependentRequired"))
+    needed = values.members(source, "dependentSchemas")
+    known.needed_schemas = reader.each(place, "dependentSchemas", needed)
     if isinstance(source.get("additionalProperties"), dict | bool):
         others = reader.inner(place, "additionalProperties")
         if isinstance(others, FalseSchema):

@@ -1,4 +1,5 @@
-"""Values of keywords, and the way to the schemas inside of one, for the readers of all drafts.
+"""What the readers of all drafts share: values of keywords, the way to the schemas inside of one,
+and the kinds that all drafts write alike.
 
 Texts may be older than the checks: a value of a wrong shape is absent.
 """
@@ -6,7 +7,15 @@ Texts may be older than the checks: a value of a wrong shape is absent.
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from barnabas.schemas.json_schema.model.kinds import Schema
+from barnabas.schemas.json_schema.model.kinds import (
+    CombinedSchema,
+    ConditionalSchema,
+    EmptySchema,
+    NumberSchema,
+    ObjectSchema,
+    Schema,
+    StringSchema,
+)
 from barnabas.schemas.json_schema.references import Place
 from barnabas.schemas.json_schema.text import is_number
 
@@ -51,3 +60,68 @@ class InnerReader(Protocol):
 
     def reference(self, place: Place, keyword: str, text: str) -> Schema:
         """The reference that a keyword of the schema at a place is."""
+
+
+def string_schema(source: dict[str, Any]) -> StringSchema:
+    """The keywords of strings."""
+    return StringSchema(
+        source,
+        min_length=number(source, "minLength"),
+        max_length=number(source, "maxLength"),
+        pattern=string(source, "pattern"),
+    )
+
+
+def number_schema(source: dict[str, Any], *, is_integer: bool = False) -> NumberSchema:
+    """The keywords of numbers."""
+    return NumberSchema(
+        source,
+        is_integer=is_integer,
+        minimum=number(source, "minimum"),
+        maximum=number(source, "maximum"),
+        exclusive_minimum=number(source, "exclusiveMinimum"),
+        exclusive_maximum=number(source, "exclusiveMaximum"),
+        multiple_of=number(source, "multipleOf"),
+    )
+
+
+def object_schema(reader: InnerReader, place: Place, needed: Mapping[str, Any]) -> ObjectSchema:
+    """The keywords of objects, without the rest of the properties.
+
+    `needed`: of a property, the names of those that must be there with it.
+    """
+    source = place.schema
+    return ObjectSchema(
+        source,
+        properties=reader.each(place, "properties", members(source, "properties")),
+        patterns=reader.each(place, "patternProperties", members(source, "patternProperties")),
+        required=names(source.get("required")),
+        min_properties=number(source, "minProperties"),
+        max_properties=number(source, "maxProperties"),
+        needed_names={
+            name: names(value)
+            for name, value in needed.items()
+            if isinstance(value, list) and value
+        },
+    )
+
+
+def conditional_schema(reader: InnerReader, place: Place) -> ConditionalSchema:
+    """The keywords if, then and else."""
+    branches = {
+        keyword: reader.inner(place, keyword)
+        for keyword in ("if", "then", "else")
+        if keyword in place.schema
+    }
+    return ConditionalSchema(place.schema, branches=branches)
+
+
+def together(source: dict[str, Any], parts: list[Schema]) -> Schema:
+    """The schema of an object whose keywords make these parts."""
+    if not parts:
+        return EmptySchema(source)
+    if len(parts) == 1:
+        return parts[0]
+    for part in parts:
+        part.is_part = True
+    return CombinedSchema(source, parts=parts, is_generated=True)
