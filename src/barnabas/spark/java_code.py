@@ -12,13 +12,24 @@ import json
 import logging
 import os
 import threading
-from typing import Any
+from typing import Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes without types
+from pyspark import __version__
 from pyspark.sql import SparkSession
 
 from barnabas.base.private_files import write_private
 
+_RELEASE: Final = tuple(int(part) for part in __version__.split(".")[:2])
+HAS_MOVED_CLASSES: Final = _RELEASE >= (4, 1)
+"""Spark 4.1 moved classes of streaming into packages of their own."""
+_OF_THE_RELEASE: Final = {
+    "MEMORY": f"org.apache.spark.sql.execution.streaming{'.runtime' * HAS_MOVED_CLASSES}",
+    # Spark 4.2 gives each source of a stream a name, which `StreamingRelationV2` takes last.
+    "UNNAMED": ", org.apache.spark.sql.catalyst.streaming.Unassigned$.MODULE$"
+    * (_RELEASE >= (4, 2)),
+}
+"""What Java sources call by these names because releases of Spark differ in it."""
 _log = logging.getLogger(__name__)
 _kept_at: str | None = None
 
@@ -33,9 +44,15 @@ def keep_compiled(prefix: str | None) -> None:
 
 
 class JavaCode:
-    """A Java class whose object is made once for each JVM."""
+    """A Java class whose object is made once for each JVM.
+
+    In its source, `MEMORY` is the package of Spark's streams in memory, and `UNNAMED` what follows
+    the other arguments of a `StreamingRelationV2`.
+    """
 
     def __init__(self, name: str, source: str) -> None:
+        for word, meaning in _OF_THE_RELEASE.items():
+            source = source.replace(word, meaning)
         self._name, self._source = name, source
         self._made: tuple[Any, Any] | None = None
         """The gateway to a JVM, and the object there."""

@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.spark.java_code import JavaCode
 from barnabas.spark.labelled_scan import PARTITIONS_SOURCE, plan_labelled_scans
-from barnabas.spark.local_files import HAS_MOVED_CLASSES
 
 _CLASS: Final = "KafkaRanges"
 _SOURCE: Final = """
@@ -75,7 +74,7 @@ public class KafkaRanges {
             new StreamingRelationV2(
                 scala.Option.empty(), of.sourceName(), table, of.extraOptions(),
                 DataTypeUtils.toAttributes(rows.schema()), of.catalog(), of.identifier(),
-                scala.Option.empty()));
+                scala.Option.empty()UNNAMED));
     }
 }
 
@@ -294,7 +293,7 @@ class LabelledStream extends RangeStream implements IntSupplier {
         return partitions;
     }
 }
-""".replace("MEMORY", f"org.apache.spark.sql.execution.streaming{'.runtime' * HAS_MOVED_CLASSES}")
+"""
 
 FIRST_RECORDS_MAX: Final = 20_000
 """Limits the first micro-batch after a start, so that its results come soon. A lower limit of the

@@ -16,7 +16,6 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from barnabas.spark.java_code import JavaCode
-from barnabas.spark.local_files import HAS_MOVED_CLASSES
 
 PARTITIONS_SOURCE: Final = """
 class LabelledPartitions {
@@ -56,7 +55,7 @@ class LabelledPartitions {
         return row.getRow().copy();
     }
 }
-""".replace("MEMORY", f"org.apache.spark.sql.execution.streaming{'.runtime' * HAS_MOVED_CLASSES}")
+"""
 """Java that sources of such rows have among their classes: it makes rows, and partitions of them.
 
 It needs imports of UnsafeRow, UnsafeRowWriter and InputPartition.

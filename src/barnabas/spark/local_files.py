@@ -11,13 +11,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pyspark import __version__
 from pyspark.sql import SparkSession
 
-from barnabas.spark.java_code import JavaCode
+from barnabas.spark.java_code import HAS_MOVED_CLASSES, JavaCode
 
-HAS_MOVED_CLASSES: Final = not __version__.startswith("4.0.")
-"""Spark 4.1 moved classes of streaming into packages of their own."""
 CHECKPOINT_MANAGER: Final = (
     "org.apache.spark.sql.execution.streaming."
     f"{'checkpointing.' if HAS_MOVED_CLASSES else ''}FileSystemBasedCheckpointFileManager"

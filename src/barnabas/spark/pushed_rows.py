@@ -23,7 +23,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.spark.java_code import JavaCode
 from barnabas.spark.labelled_scan import PARTITIONS_SOURCE, plan_labelled_scans
-from barnabas.spark.local_files import HAS_MOVED_CLASSES
 from barnabas.spark.progress import committed_batch
 
 _HEAD: Final = struct.Struct(">ii")
@@ -99,7 +98,7 @@ public class PushedTable
                 scala.Option.empty(), name(), this,
                 new CaseInsensitiveStringMap(Collections.emptyMap()),
                 DataTypeUtils.toAttributes(SCHEMA), scala.Option.empty(), scala.Option.empty(),
-                scala.Option.empty()));
+                scala.Option.empty()UNNAMED));
     }
 
     public synchronized void offer(long number, byte[] data) {
@@ -193,7 +192,7 @@ public class PushedTable
     public void stop() {
     }
 }
-""".replace("MEMORY", f"org.apache.spark.sql.execution.streaming{'.runtime' * HAS_MOVED_CLASSES}")
+"""
 _TABLES: Final = JavaCode("PushedRows", _SOURCE + PARTITIONS_SOURCE)
 
 PushedRow = tuple[int, bytes]

@@ -79,7 +79,7 @@ class Feed:
     """
 
     def __init__(self, topics: Topics) -> None:
-        from barnabas.spark.local_files import HAS_MOVED_CLASSES
+        from barnabas.spark.java_code import HAS_MOVED_CLASSES
 
         self.spark = topics.spark
         self.dead_letters = topics.dead_letters
