@@ -48,7 +48,7 @@ MakeServer = Callable[[Path, Seat], Server]
 class Cluster:
     """Three nodes, each broker and controller, in fresh directories, with default time-outs.
 
-    Use as a context manager: whatever happens, the processes end and their data goes.
+    A context manager: at its end, the processes are stopped and their data is deleted.
     """
 
     def __init__(self, make: MakeServer, directory: Path, properties: str = "") -> None:
@@ -196,7 +196,7 @@ class Cluster:
 
 
 def metadata_of(node: Server, topics: list[str]) -> MetadataResponse:
-    """What a node says of topics. Raises OSError where it does not answer."""
+    """Return a node's metadata of topics. Raises OSError if the node does not answer."""
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name=name) for name in topics],
         allow_auto_topic_creation=False,
@@ -211,7 +211,7 @@ def partitions_of(node: Server, topics: list[str]) -> list[MetadataResponseParti
 
 
 def knows_brokers(node: Server, node_ids: set[int]) -> bool:
-    """Whether a node answers, and sees all of these."""
+    """Return true if a node answers and knows all of these nodes."""
     try:
         return node_ids <= {broker.node_id for broker in metadata_of(node, []).brokers}
     except OSError:
@@ -219,7 +219,7 @@ def knows_brokers(node: Server, node_ids: set[int]) -> bool:
 
 
 def are_in_sync(node: Server, topics: list[str], count: int) -> bool:
-    """Whether so many partitions have a leader and all replicas in sync, as a node sees it."""
+    """Return true if a node sees `count` partitions with a leader and all replicas in sync."""
     try:
         found = partitions_of(node, topics)
     except OSError:

@@ -1,11 +1,11 @@
 """What the console's pages take: `python -m bench.console_speed`.
 
-A node with 10,000 partitions, and a console beside it, each in a process of its own:
+A node with 10,000 partitions and a console run in separate processes:
 
 - the first page: from the request for the page to its last answer, of a console that has just
   started (nothing is kept), and of one that has been asked before;
 - a search of 1,000,000 Avro records that matches none, and the memory that the console takes
-  meanwhile. Beside it a plain consumer in a process of its own, which decodes each value with the
+  during it. Beside it a plain consumer in a separate process, which decodes each value with the
   console's own decoder: the ratio is what filters and the way through HTTP cost. The ratio of their
   processor times tells more where the machine has other work;
 - 50 people who look at pages at once, each at its own connection, without a pause.
@@ -61,7 +61,7 @@ SCHEMA = {
     ],
 }
 FIRST_PAGE = ("findings", "overview", "late-groups")
-"""What the overview asks for, at once, after it knows who looks (`me`)."""
+"""The requests that the overview sends at once, after it knows the user (`me`)."""
 PAGES = (
     *(f"/api/{name}" for name in FIRST_PAGE),
     "/api/topics?size=50",

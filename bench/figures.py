@@ -9,7 +9,7 @@ from statistics import median
 class Figure:
     """`aim` is the ratio of Barnabas to its rival to reach: a minimum where more is better.
 
-    `aim_value` is what Barnabas is to reach in the figure's own unit, whatever the rival does.
+    `aim_value` is the aim in the figure's own unit, independent of the rival.
     """
 
     name: str
@@ -262,7 +262,7 @@ class Comparison:
 
     @property
     def reached(self) -> bool | None:
-        """Whether all aims were; None where there is none."""
+        """Return true if all aims were reached, None if there are no aims."""
         figure = self.figure
         aims = [(self.ratio, figure.aim), (self.barnabas, figure.aim_value)]
         held = [figure.is_as_good_as(value, aim) for value, aim in aims if aim is not None]

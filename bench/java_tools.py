@@ -20,7 +20,7 @@ class Produced:
 
 
 class JavaTool:
-    """A tool in a process of its own; `wait` gives its output."""
+    """A tool in a separate process; `wait` returns its output."""
 
     def __init__(self, main_class: str, *arguments: str) -> None:
         self._name = main_class.rpartition(".")[2]
@@ -72,7 +72,7 @@ def producer(
 
 
 def produced(output: str) -> Produced:
-    """The last summary of ProducerPerformance. Raises RuntimeError if there is none."""
+    """Return the last summary of ProducerPerformance. Raises RuntimeError if it printed none."""
     summaries = _PRODUCED.findall(output)
     if not summaries:
         raise RuntimeError(f"ProducerPerformance printed no summary:\n{output[-2000:]}")

@@ -11,14 +11,14 @@ POM = ROOT / "tools" / "kafka" / "pom.xml"
 
 
 def kafka_classpath() -> str:
-    """The classpath of broker and tools. Raises RuntimeError where it cannot be had."""
+    """The classpath of broker and tools. Raises RuntimeError if it cannot be fetched."""
     if not (LIBS / f"kafka-tools-{KAFKA_VERSION}.jar").exists():
         fetch_jars(f"Apache Kafka {KAFKA_VERSION}", POM, LIBS)
     return f"{LIBS}/*"
 
 
 def java() -> str:
-    """The Java that runs them. Raises RuntimeError if there is none."""
+    """The path of Java. Raises RuntimeError if Java is not installed."""
     path = shutil.which("java")
     if path is None:
         raise RuntimeError("java is not installed; Apache Kafka needs version 17 or later")

@@ -49,7 +49,7 @@ def render_table(result: dict[str, Any]) -> str:
 
 
 def latest_result() -> Path:
-    """The newest whole run. Raises FileNotFoundError if there is none."""
+    """The newest complete run. Raises FileNotFoundError before the first."""
     results = sorted(RESULTS.glob("*.json"))
     if not results:
         raise FileNotFoundError(f"no result in {RESULTS}; run `make bench`")
@@ -95,7 +95,7 @@ def _queries(rounds: Rounds) -> list[str]:
         lines += _table(name, compare(rounds, figures, engine))
     if pulls := alone(rounds, PULL_FIGURES):
         lines += _alone(pulls)
-    return ["SQL over streams, on a broker of ours:", "", *lines] if lines else []
+    return ["SQL over streams, with a Barnabas broker:", "", *lines] if lines else []
 
 
 def _metrics(rounds: Rounds) -> list[str]:
@@ -118,7 +118,7 @@ def _metrics(rounds: Rounds) -> list[str]:
 
 
 def _connectors(rounds: Rounds) -> list[str]:
-    """The table of connectors: whoever runs them, and the limit that the plain driver is."""
+    """The table of connectors by what runs them, with the plain driver as the limit."""
     lines = []
     for figure in CONNECT_FIGURES:
         values = [
@@ -136,7 +136,7 @@ def _connectors(rounds: Rounds) -> list[str]:
     if not lines:
         return []
     return [
-        "Connectors, on brokers of ours (the worker of Kafka with a heap of 512 MB):",
+        "Connectors, with Barnabas brokers (Kafka's worker with a heap of 512 MB):",
         "",
         "| | Kafka's | Plain driver | Barnabas | Barnabas on Spark |",
         "|---|---:|---:|---:|---:|",

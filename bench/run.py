@@ -51,12 +51,12 @@ NAMES = (
     "limit",
 )
 BESIDE = frozenset((*REGISTRY_NAMES, *QUERY_NAMES, *CONNECTOR_NAMES, METRICS, "limit"))
-"""What is not measured on the two brokers."""
+"""The parts that are not measured on the two brokers."""
 ClusterWorkload = Callable[[ClusterSession], dict[str, float]]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run it. Returns 0 if every workload ran on every server, whatever the figures."""
+    """Run the benchmark. Returns 0 if every workload ran on every server; figures do not matter."""
     options = _parse(arguments)
     settings = _settings(options)
     try:
@@ -257,7 +257,7 @@ def _measure_cluster(
 
 @contextlib.contextmanager
 def _noting(what: str, failures: list[str]) -> Iterator[None]:
-    """A failure of one part is told, and does not keep the others from running."""
+    """Report the failure of one part, so that the others still run."""
     try:
         yield
     except (RuntimeError, OSError) as error:

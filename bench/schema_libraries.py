@@ -1,4 +1,4 @@
-"""How much of the registry's work on Avro and JSON Schema libraries could carry.
+"""Measures how much of the registry's work on Avro and JSON Schema libraries could do.
 
     python -m bench.schema_libraries
 
@@ -51,7 +51,7 @@ def answers(cases: Iterable[Any], ask: Callable[[Any], bool]) -> int:
 
 
 def attempt(make: Callable[[], Any]) -> Any:
-    """What a library makes, None where it fails: with whatever error, since each has its own."""
+    """Return what a library makes, None if it fails. Each library has errors of its own type."""
     try:
         return make()
     except Exception:  # noqa: BLE001
@@ -108,7 +108,7 @@ def avro_texts() -> None:
 
 
 def avro_pairs() -> None:
-    """Whether a reader takes a writer, and why not."""
+    """Compare verdicts on pairs of schemas: can a reader read a writer's data, and why not?"""
     table = json.loads((TABLES / "avro" / "verdicts.json").read_text())
     pairs = [pair for pair in table["pairs"] if pair["faults"] is not None]
 

@@ -44,12 +44,12 @@ listener.name.sasl.sasl.enabled.mechanisms=SCRAM-SHA-512
 listener.name.sasl.scram-sha-512.sasl.jaas.config=\\
 org.apache.kafka.common.security.scram.ScramLoginModule required;
 """
-"""What a server with a listener of TLS, and one of SCRAM, has instead."""
+"""The same for a server with a TLS and a SCRAM listener."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """What tells a node from the others of its cluster, and what it shares with them."""
+    """The place of a node in its cluster: what is its own, and what all nodes share."""
 
     node_id: int
     port: int
@@ -59,9 +59,9 @@ class Seat:
 
 
 class Server(ABC):
-    """A node in a process of its own, in a fresh directory; alone, or on its seat in a cluster.
+    """A node in a separate process with a fresh directory, alone or at its seat in a cluster.
 
-    Use as a context manager: whatever happens, the process ends and its data goes. Subclasses
+    A context manager: at its end, the process is stopped and its data is deleted. Subclasses
     say how to format and start.
     """
 

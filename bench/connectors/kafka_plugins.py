@@ -23,7 +23,7 @@ class Plugin:
     folder: str
 
     def path(self) -> str:
-        """What the worker's `plugin.path` is. Raises RuntimeError where it cannot be had."""
+        """The worker's `plugin.path`. Raises RuntimeError if it cannot be fetched."""
         libs = CACHE / self.folder / "libs"
         if not libs.exists():
             fetch_jars(self.title, self.pom, libs)

@@ -64,7 +64,7 @@ def _s3(
 ) -> dict[str, float]:
     given = {
         **sink_settings(url, "json.JsonFormat", runner, _FILE_RECORDS),
-        # What is not a whole file is written when it has waited so long.
+        # After this time, a file is written even if it is not full.
         "rotate.schedule.interval.ms": "1000",
         "timezone": "UTC",
     }
@@ -117,7 +117,7 @@ def table_rows(metadata: dict[str, Any]) -> int:
 
 
 def rows_of_objects(keys: Iterable[str], lines: Callable[[str], int]) -> int:
-    """How many rows of one partition are in objects that are named after their first offset.
+    """Count the rows of one partition in objects that are named after their first offset.
 
     Only the last one is counted: it begins where those before it end.
     """

@@ -1,8 +1,8 @@
 """Rows of PostgreSQL: change capture and JDBC beside plain psycopg.
 
-A PostgreSQL of its own. Snapshot, log, query and upserts are the connectors' readers and writers
-alone, as psycopg is. How fast a snapshot and the log get to a topic, and how long a row takes there
-from its commit, is of a whole worker: ours on both engines, and Kafka's with Debezium's connector.
+It starts its own PostgreSQL. Snapshot, log, query and upserts are measured without a worker, as
+psycopg is. The time until a snapshot and the log are in a topic, and that of one row from its
+commit, are those of a whole worker: Barnabas on both engines, and Kafka with Debezium's connector.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _alone(server: Any, rows: int, fill: str) -> Figures:
 
 
 class _Context:
-    """What a connector is started with, where nobody runs it."""
+    """The context of a connector that runs without a worker."""
 
     name = "bench"
     offsets: Any = None

@@ -1,4 +1,4 @@
-"""One round of the connectors, over brokers of ours."""
+"""One round of the connectors, with Barnabas brokers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def connector_round(
 ) -> None:
     """Each connector once, with Kafka's worker, ours, and the plain driver where there are such.
 
-    `noting` tells of a failure and goes on, `note` takes figures by the runner's name.
+    `noting` reports a failure and goes on, `note` takes figures by the runner's name.
     """
     for name in CONNECTOR_NAMES:
         if name not in only:

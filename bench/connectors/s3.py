@@ -92,7 +92,7 @@ def best(run: Callable[[], Any]) -> float:
 
 
 def plain_writers(rows: list[dict[str, Any]]) -> dict[str, Callable[[], Any]]:
-    """What the libraries alone make of the same rows."""
+    """Encode the same rows with the libraries alone."""
     schema = fastavro.parse_schema(avro_of(SCHEMA))
 
     def parquet() -> None:
@@ -152,7 +152,7 @@ def client_of(url: str) -> Any:
 
 
 def sink_settings(url: str, format_: str, folder: str, flush_size: int) -> dict[str, str]:
-    """What tells S3's sink what to write, and where."""
+    """The settings that both S3 sinks share: what to write, and where."""
     return {
         "connector.class": "io.confluent.connect.s3.S3SinkConnector",
         "s3.bucket.name": BUCKET,

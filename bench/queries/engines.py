@@ -53,7 +53,7 @@ class EngineAccess:
 
 
 class Engine(ABC):
-    """Runs one job after the other. A context manager: whatever happens, its processes end."""
+    """Runs one job after the other. A context manager, which stops its processes."""
 
     name: ClassVar[str]
     kinds: ClassVar[tuple[str, ...]] = KINDS
@@ -153,7 +153,7 @@ class LineEngine(Engine):
 
     @abstractmethod
     def lines(self, job: Job) -> list[str]:
-        """What starts a job."""
+        """The command that starts a job."""
 
     def run(self, job: Job) -> None:
         if self._process is None or self._process.poll() is not None:

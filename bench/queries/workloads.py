@@ -64,7 +64,7 @@ class QuerySession:
     records: int = 0
     avro_records: int = 0
     counts: Counter[bytes] = field(default_factory=Counter)
-    """What the windowed count has to find of the appended records, by the results' keys."""
+    """The right results of the windowed count of the appended records, by key."""
     clock_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000 - _BACK_MS)
     _names: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -129,7 +129,7 @@ def query_session(settings: Settings) -> Iterator[QuerySession]:
 
 
 class Reader:
-    """Reads the results of a job in a thread of its own consumer."""
+    """Reads the results of a job with a consumer in a separate thread."""
 
     def __init__(self, session: QuerySession, job: Job) -> None:
         self._consumer = Consumer(
@@ -334,7 +334,7 @@ class Batches:
 
     @property
     def count(self) -> int:
-        """How many records are written so far."""
+        """The number of records written so far."""
         return sum(map(len, self._times)) * KEYS // PARTITIONS
 
     def sent(self, key: bytes, number: int) -> tuple[float, float]:

@@ -32,7 +32,7 @@ KARAPACE = {
 
 
 def has_karapace(python: Path) -> bool:
-    """Whether an interpreter is there and can import Karapace."""
+    """Return true if an interpreter exists and can import Karapace."""
     command = [str(python), "-c", "import karapace.api"]
     try:
         done = subprocess.run(
@@ -44,7 +44,7 @@ def has_karapace(python: Path) -> bool:
 
 
 class Registry(ABC):
-    """A registry over a topic. A context manager: whatever happens, the process ends."""
+    """A registry over a topic. A context manager, which stops the process."""
 
     name: str
 
@@ -59,7 +59,7 @@ class Registry(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """What becomes the registry's process."""
+        """The command that starts the registry."""
 
     @abstractmethod
     def environment(self) -> dict[str, str]:
@@ -138,7 +138,7 @@ class OwnRegistry(Registry):
 
 
 class Karapace(Registry):
-    """Karapace, in an environment of its own."""
+    """Karapace, in a separate virtual environment."""
 
     name = "karapace"
 

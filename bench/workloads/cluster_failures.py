@@ -20,7 +20,7 @@ controller.quorum.fetch.timeout.ms=1000
 controller.quorum.election.timeout.ms=500
 controller.quorum.election.backoff.max.ms=500
 """
-"""What an operator sets who wants to fail over soon."""
+"""Settings for a fast failover."""
 
 _numbers = itertools.count(1)
 
@@ -59,7 +59,7 @@ def cluster_restart(session: ClusterSession) -> dict[str, float]:
 
 
 def first_record(cluster: Cluster) -> None:
-    """From nothing to a record on a majority, by asking whoever answers. Raises TimeoutError."""
+    """Create a topic and write its first record to a majority. Raises TimeoutError."""
     deadline = time.monotonic() + FAILOVER_SECONDS
     topic = "bench-start"
     while time.monotonic() < deadline:
@@ -99,7 +99,7 @@ def _failover(session: ClusterSession, *, is_controller: bool) -> float:
 
 
 def write_anyhow(cluster: Cluster, topic: str) -> None:
-    """Write one record to any partition, by asking whoever answers, until one is acknowledged.
+    """Try nodes and partitions in turn until one record is acknowledged.
 
     Raises TimeoutError.
     """

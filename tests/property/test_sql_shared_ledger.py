@@ -30,7 +30,7 @@ class Spark:
 
 @dataclass
 class Results:
-    """What the cluster has of each query's results, all of which are written exactly once.
+    """The results that the cluster has of each query, all of which are written exactly once.
 
     `until`: by share and partition, the offset up to which they are written. `decided`: the last
     micro-batch whose results were decided, and `ranges` what they were, by share and partition.
@@ -133,7 +133,7 @@ class LedgerAgainstSpark(RuleBasedStateMachine):
     @precondition(lambda self: self.running and self.to_write)
     @rule()
     def decide(self) -> None:
-        """From now on the results are written, whatever happens."""
+        """Decide the results: from now on, they are written even after a crash."""
         self.results.decided = self.spark.planned
         self.results.ranges, self.to_write = self.to_write, {}
         for (share, partition), (first, until) in self.results.ranges.items():

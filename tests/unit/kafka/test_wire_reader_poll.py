@@ -50,7 +50,7 @@ class Cluster(Brokers):
         self.before: Callable[[int], None] = lambda node: None
         """Called before a node answers a fetch."""
         self.throttles_ms: dict[int, int] = {}
-        """How long nodes have a client wait."""
+        """The time for which nodes throttle a client."""
         self.lookups = 0
         """Requests for metadata."""
 
@@ -283,7 +283,7 @@ def test_a_node_that_has_us_wait_holds_up_no_other(
 def test_a_node_that_is_waited_for_in_vain_is_asked_seldom(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is frozen: each question takes the time limit, and nothing else is read meanwhile."""
+    """It is frozen: each request takes the time limit, during which nothing else is read."""
     now_s = 100.0
     monkeypatch.setattr("barnabas.kafka.wire_reader.time.monotonic", lambda: now_s)
     reader = WireReader({}, brokers=cluster)

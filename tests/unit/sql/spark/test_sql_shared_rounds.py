@@ -73,9 +73,9 @@ class World:
         self.polls: list[dict[Place, int]] = []
         self.waits_ms: list[int] = []
         self.sizes: list[int] = []
-        """How long each answer may be."""
+        """The longest answer that is allowed."""
         self.size = 0
-        """How long they are."""
+        """The length of the answers."""
         self.coming: list[int] = []
         """How many records of `s` are there at each poll; the last of them ends the micro-batch."""
         self.ending: Path | None = None
