@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -16,8 +16,9 @@ from barnabas.connect.allowed_plugins import check_on
 from barnabas.connect.cdc.database import ColumnTypes
 from barnabas.connect.config.client_overrides import check_overrides
 from barnabas.connect.config.common import TRANSFORMS
-from barnabas.connect.config.definition import ConfigType, Importance, Setting, Validator
+from barnabas.connect.config.definition import ConfigType, Importance, SettingRow
 from barnabas.connect.config.validators import at_least, one_of_any_case
+from barnabas.connect.config.values import with_prefix
 from barnabas.java.regex import compile_java
 from barnabas.java.regex_characters import PatternError
 from barnabas.schemas.data.errors import ConfigError
@@ -32,8 +33,6 @@ _NOTIFICATIONS: Final = ("sink", "log")
 BOOLEAN, INT, LONG = ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LONG
 PASSWORD, STRING = ConfigType.PASSWORD, ConfigType.STRING
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
-SettingRow = tuple[Any, ...]
-"""Name, type, default, importance, documentation, and perhaps a validator."""
 
 
 class Patterns:
@@ -181,11 +180,8 @@ class CaptureSettings:
     @property
     def signal_consumer(self) -> dict[str, str]:
         """The client settings of the consumer of signals."""
-        return {
-            f"consumer.override.{name.removeprefix(SIGNAL_CONSUMER)}": text
-            for name, text in self.values.items()
-            if name.startswith(SIGNAL_CONSUMER)
-        }
+        given = with_prefix(self.values, SIGNAL_CONSUMER)
+        return {f"consumer.override.{name}": text for name, text in given.items()}
 
     def wants_column(self, schema: str, table: str, column: str) -> bool:
         """Return whether records have a column."""
@@ -222,8 +218,7 @@ class CaptureSettings:
 
 def check_adhoc(settings: CaptureSettings) -> None:
     """Raises ConfigError for channels that there are not, or that lack something."""
-    given = (name for name in settings.values if name.startswith(SIGNAL_CONSUMER))
-    check_overrides((name.removeprefix(SIGNAL_CONSUMER) for name in given), prefix=SIGNAL_CONSUMER)
+    check_overrides(with_prefix(settings.values, SIGNAL_CONSUMER), prefix=SIGNAL_CONSUMER)
     if settings["signal.data.collection"] and settings.signal_table is None:
         raise ConfigError('"signal.data.collection" needs a schema and a table: schema.table')
     for kind, known in (("signal", _SIGNALS), ("notification", _NOTIFICATIONS)):
@@ -257,22 +252,6 @@ def _patterns(settings: CaptureSettings, kind: str) -> tuple[Patterns, Patterns]
         included, excluded = settings[f"{kind}.include.list"], settings[f"{kind}.exclude.list"]
         cache[kind] = Patterns(included), Patterns(excluded)
     return cache[kind]
-
-
-def group(name: str, rows: Iterable[SettingRow]) -> list[Setting]:
-    """Return a group of settings, each with its place in it."""
-    made = []
-    for order, (setting, kind, default, importance, doc, *rest) in enumerate(rows):
-        validator: Validator | None = rest[0] if rest else None
-        made.append(
-            Setting(
-                *(setting, kind, default, importance, doc),
-                group=name,
-                order=order,
-                validator=validator,
-            )
-        )
-    return made
 
 
 def tables_and_columns(*lists: tuple[str, str, Importance]) -> tuple[SettingRow, ...]:

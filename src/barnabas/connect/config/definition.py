@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from barnabas.connect.config.values import ConfigType, parse_value
+from barnabas.connect.config.values import ConfigType, parse_value, with_prefix
 from barnabas.schemas.data.errors import ConfigError
 
 __all__ = [
@@ -26,9 +26,11 @@ __all__ = [
     "NoDefault",
     "Recommender",
     "Setting",
+    "SettingRow",
     "Validator",
     "Visibility",
     "Width",
+    "group",
 ]
 
 
@@ -108,6 +110,20 @@ class Setting:
         """Ask the validator. Raises ConfigError."""
         if self.validator is not None:
             self.validator(self.name, value)
+
+
+SettingRow = tuple[Any, ...]
+"""Name, type, default, importance, documentation, and perhaps a validator."""
+
+
+def group(name: str, *rows: SettingRow, first: int = 1) -> tuple[Setting, ...]:
+    """Return a group of settings, each with its place in it, from `first` on."""
+    return tuple(
+        Setting(
+            setting, kind, default, importance, doc, name, order, validator=next(iter(check), None)
+        )
+        for order, (setting, kind, default, importance, doc, *check) in enumerate(rows, first)
+    )
 
 
 @dataclass(slots=True)
@@ -262,12 +278,7 @@ def _unprefixed(prefix: str, asked: Callable[[str, Mapping[str, Any]], Any] | No
         return None
 
     def ask(name: str, parsed: Mapping[str, Any]) -> Any:
-        inner = {
-            key.removeprefix(prefix): value
-            for key, value in parsed.items()
-            if key.startswith(prefix)
-        }
-        return asked(name.removeprefix(prefix), inner)
+        return asked(name.removeprefix(prefix), with_prefix(parsed, prefix))
 
     return ask
 

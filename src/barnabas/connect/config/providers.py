@@ -24,6 +24,7 @@ from barnabas.base.config.definitions import HIDDEN
 from barnabas.base.config.properties import parse_properties
 from barnabas.connect import plugins
 from barnabas.connect.allowed_plugins import allow
+from barnabas.connect.config.values import with_prefix
 from barnabas.java.regex import compile_java
 from barnabas.java.regex_characters import PatternError
 from barnabas.schemas.data.errors import ConfigError
@@ -245,10 +246,7 @@ def _made(name: str, settings: Mapping[str, str]) -> ConfigProvider:
     if not issubclass(kind, ConfigProvider):
         raise ConfigError(f"{class_name} is not a config provider")
     provider = kind()
-    parameters = f"{prefix}param."
-    provider.configure(
-        {k.removeprefix(parameters): v for k, v in settings.items() if k.startswith(parameters)}
-    )
+    provider.configure(with_prefix(settings, f"{prefix}param."))
     return provider
 
 

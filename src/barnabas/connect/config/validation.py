@@ -44,7 +44,7 @@ from barnabas.connect.config.plugin_classes import (
     names_of,
     version_of,
 )
-from barnabas.connect.config.values import parse_value
+from barnabas.connect.config.values import parse_value, with_prefix
 from barnabas.connect.connectors.base import Connector, EngineKind, SourceConnector
 from barnabas.connect.errors.requests import BadRequestError, NotFoundError
 from barnabas.connect.plugins import Kind
@@ -287,11 +287,8 @@ def _overrides(settings: Given, rules: WorkerRules, *, is_source: bool) -> list[
 def _override_answer(client: str, settings: Given, policy: str) -> dict[str, Any]:
     prefix = f"{client}.override."
     configs, errors = [], 0
-    for name, value in settings.items():
-        if not name.startswith(prefix):
-            continue
-        inner = name.removeprefix(prefix)
-        shown = ConfigValue(name, HIDDEN if _SECRET.search(inner) else value)
+    for inner, value in with_prefix(settings, prefix).items():
+        shown = ConfigValue(prefix + inner, HIDDEN if _SECRET.search(inner) else value)
         refused = refusal(inner, policy)
         if refused is not None:
             shown.errors.append(refused)
@@ -311,9 +308,7 @@ def _converter_answer(
     plugin = plugins.load(class_name.strip(), kind)
     definition: Definition = getattr(plugin, "definition", Definition())
     prefix = f"{name}."
-    inner: dict[str, str | None] = {
-        key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)
-    }
+    inner = with_prefix(settings, prefix)
     inner.setdefault("converter.type", name.removesuffix(".converter"))
     checked = definition.validate(inner)
     return {

@@ -6,8 +6,9 @@ Source: org.apache.kafka.common.config.ConfigDef.parseType and convertToString (
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from barnabas.base.config.definitions import HIDDEN
 from barnabas.connect import plugins
@@ -15,6 +16,8 @@ from barnabas.connect.allowed_plugins import NotAllowedError
 from barnabas.java.numbers import JAVA_SPACE, parse_double, parse_whole
 from barnabas.schemas.data.errors import ConfigError
 from barnabas.schemas.data.text import java_text
+
+Text = TypeVar("Text", str, "str | None")
 
 
 class ConfigType(StrEnum):
@@ -133,6 +136,47 @@ def _keep(name: str, value: Any, type_: ConfigType) -> Any:
     raise invalid(
         name, value, f"Expected value to be a {what}, but it was a {type(value).__name__}"
     )
+
+
+def with_prefix(settings: Mapping[str, Text], prefix: str) -> dict[str, Text]:
+    """Return the settings under a prefix, without it."""
+    return {
+        name.removeprefix(prefix): value
+        for name, value in settings.items()
+        if name.startswith(prefix) and name != prefix
+    }
+
+
+def names(text: str) -> list[str]:
+    """Return the parts of a list."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def number_of(
+    settings: Mapping[str, str],
+    name: str,
+    default: int,
+    least: int | None = None,
+    type_: ConfigType = ConfigType.INT,
+) -> int:
+    """Return a whole number that settings may have. Raises ConfigError."""
+    text = settings.get(name, str(default)).strip()
+    start = f"Invalid value {text} for configuration {name}: "
+    try:
+        number = int(text)
+    except ValueError:
+        raise ConfigError(f"{start}Not a number of type {type_}") from None
+    if least is not None and number < least:
+        raise ConfigError(f"{start}Value must be at least {least}")
+    return number
+
+
+def truth_of(settings: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    """Return true or false, which settings may have. Raises ConfigError."""
+    text = settings.get(name, str(default)).strip().lower()
+    if text not in ("true", "false"):
+        raise invalid(name, text, "Expected value to be either true or false")
+    return text == "true"
 
 
 def show_value(value: Any) -> str | None:

@@ -22,6 +22,8 @@ from time import monotonic
 from typing import Any, Final, NoReturn, TypeVar
 
 from barnabas.base.backoff import doubled
+from barnabas.connect.config.definition import ConfigType
+from barnabas.connect.config.values import number_of, truth_of
 from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
 
 RETRY_DELAY_MIN_MS: Final = 300
@@ -66,13 +68,17 @@ class ErrorPolicy:
         dead_letters = "errors.deadletterqueue."
         return ErrorPolicy(
             tolerates_all=tolerance == "all",
-            retry_timeout_ms=_number(settings, "errors.retry.timeout", 0),
-            retry_delay_max_ms=_number(settings, "errors.retry.delay.max.ms", 60_000),
-            logs=_truth(settings, "errors.log.enable"),
-            logs_messages=_truth(settings, "errors.log.include.messages"),
+            retry_timeout_ms=number_of(settings, "errors.retry.timeout", 0, type_=ConfigType.LONG),
+            retry_delay_max_ms=number_of(
+                settings, "errors.retry.delay.max.ms", 60_000, type_=ConfigType.LONG
+            ),
+            logs=truth_of(settings, "errors.log.enable"),
+            logs_messages=truth_of(settings, "errors.log.include.messages"),
             dead_letter_topic=settings.get(f"{dead_letters}topic.name", "").strip(),
-            dead_letter_replicas=_number(settings, f"{dead_letters}topic.replication.factor", 3),
-            dead_letter_has_context=_truth(settings, f"{dead_letters}context.headers.enable"),
+            dead_letter_replicas=number_of(
+                settings, f"{dead_letters}topic.replication.factor", 3, type_=ConfigType.LONG
+            ),
+            dead_letter_has_context=truth_of(settings, f"{dead_letters}context.headers.enable"),
         )
 
 
@@ -239,23 +245,3 @@ def java_class(operated: Any) -> str:
         if plugin.target == python_name:
             return plugin.class_name
     return python_name.replace(":", ".")
-
-
-def _number(settings: Mapping[str, str], name: str, default: int) -> int:
-    text = settings.get(name, str(default))
-    try:
-        return int(text)
-    except ValueError as error:
-        raise ConfigError(
-            f"Invalid value {text} for configuration {name}: Not a number of type LONG"
-        ) from error
-
-
-def _truth(settings: Mapping[str, str], name: str) -> bool:
-    text = settings.get(name, "false").strip().lower()
-    if text not in ("true", "false"):
-        raise ConfigError(
-            f"Invalid value {text} for configuration {name}: "
-            "Expected value to be either true or false"
-        )
-    return text == "true"

@@ -29,6 +29,7 @@ from barnabas.base.tls.contexts import (
     https_client,
     https_listener,
 )
+from barnabas.connect.config.values import with_prefix
 from barnabas.schemas.data.errors import ConfigError
 from barnabas.web.listening import ListenAddress
 from barnabas.web.passwords import Passwords
@@ -200,11 +201,7 @@ def client_tls(settings: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _values(settings: Mapping[str, str], prefix: str) -> dict[str, str]:
-    own = {
-        name.removeprefix(prefix): value
-        for name, value in settings.items()
-        if name.startswith(prefix)
-    }
+    own = with_prefix(settings, prefix)
     return own or {name: value for name, value in settings.items() if name.startswith("ssl.")}
 
 

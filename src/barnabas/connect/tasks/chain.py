@@ -13,6 +13,7 @@ from typing import Any, Final
 from barnabas.connect.allowed_plugins import allow_of_worker
 from barnabas.connect.config.definition import Definition
 from barnabas.connect.config.plugin_classes import load_of
+from barnabas.connect.config.values import names, with_prefix
 from barnabas.connect.converters.base import Converter, HeaderConverter
 from barnabas.connect.converters.headers import ByteArrayHeaderConverter
 from barnabas.connect.converters.json import JsonConverter
@@ -103,25 +104,11 @@ def make_chain(connector: Settings, worker: Settings) -> Chain:
     """Return the chain of a connector's tasks. Raises ConfigError, ConnectError."""
     allow_of_worker(worker)  # this may be an executor's process
     return Chain(
-        key=_converter("key.converter", connector, worker, is_key=True),
-        value=_converter("value.converter", connector, worker, is_key=False),
-        header=_header_converter(connector, worker),
+        key=_converter("key", connector, worker),
+        value=_converter("value", connector, worker),
+        header=_converter("header", connector, worker),
         stages=[_step(alias, connector) for alias in names(connector.get("transforms", ""))],
     )
-
-
-def names(text: str) -> list[str]:
-    """Return the parts of a list."""
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def with_prefix(settings: Settings, prefix: str) -> dict[str, str]:
-    """Return the settings under a prefix, without it."""
-    return {
-        name.removeprefix(prefix): value
-        for name, value in settings.items()
-        if name.startswith(prefix) and name != prefix
-    }
 
 
 def parsed(definition: Definition, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,26 +116,20 @@ def parsed(definition: Definition, settings: Mapping[str, Any]) -> dict[str, Any
     return {**settings, **definition.parse(settings)}
 
 
-def _converter(name: str, connector: Settings, worker: Settings, *, is_key: bool) -> Converter:
+def _converter(use: str, connector: Settings, worker: Settings) -> Any:
+    """Return the converter of keys, values or headers; only headers have a default."""
+    name, is_header = f"{use}.converter", use == "header"
     given = connector if connector.get(name) else worker
-    if not given.get(name):
+    class_name = given.get(name) or (DEFAULT_HEADER_CONVERTER if is_header else "")
+    if not class_name:
         raise ConfigError(f'Missing required configuration "{name}" which has no default value.')
-    converter: Converter = load_of("converter", given[name])()
-    settings = with_prefix(given, f"{name}.")
-    settings["converter.type"] = "key" if is_key else "value"
-    converter.configure(parsed(type(converter).definition, settings), is_key=is_key)
-    return converter
-
-
-def _header_converter(connector: Settings, worker: Settings) -> HeaderConverter:
-    name = "header.converter"
-    given = connector if connector.get(name) else worker
-    converter: HeaderConverter = load_of(
-        "header_converter", given.get(name) or DEFAULT_HEADER_CONVERTER
-    )()
-    settings = with_prefix(given, f"{name}.")
-    settings["converter.type"] = "header"
-    converter.configure(parsed(type(converter).definition, settings))
+    converter = load_of("header_converter" if is_header else "converter", class_name)()
+    settings = {**with_prefix(given, f"{name}."), "converter.type": use}
+    values = parsed(type(converter).definition, settings)
+    if is_header:
+        converter.configure(values)
+    else:
+        converter.configure(values, is_key=use == "key")
     return converter
 
 

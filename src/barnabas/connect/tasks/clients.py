@@ -14,8 +14,8 @@ from typing import Any, Final, Literal
 from barnabas.base.errors import ConfigError as BaseConfigError
 from barnabas.base.peer_lines import peer_logger
 from barnabas.connect.config.client_overrides import check_overrides, override_policy
-from barnabas.connect.config.values import invalid
-from barnabas.connect.tasks.chain import Settings, with_prefix
+from barnabas.connect.config.values import invalid, with_prefix
+from barnabas.connect.tasks.chain import Settings
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.kafka.setting_names import SECURITY_PREFIXES
 from barnabas.kafka.settings import librdkafka_settings

@@ -20,9 +20,10 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from barnabas.connect.config.values import names
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.base import TopicPartition as Place
-from barnabas.connect.tasks.chain import Settings, names
+from barnabas.connect.tasks.chain import Settings
 from barnabas.connect.tasks.transport import GroupListener
 from barnabas.java.regex import JavaPattern, compile_java
 from barnabas.java.regex_characters import PatternError

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Final
 
+from barnabas.connect.config.values import names
 from barnabas.connect.connectors.base import SinkRange, TopicPartition
 from barnabas.connect.record import JsonMap, RawColumn, RawRecord
 from barnabas.connect.tasks.base import TaskPlan
-from barnabas.connect.tasks.chain import Settings, names
+from barnabas.connect.tasks.chain import Settings
 from barnabas.connect.tasks.transport import GroupListener, Offsets
 from barnabas.java.regex import compile_java
 from barnabas.kafka import memory

@@ -24,9 +24,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.connect.config.values import names, with_prefix
 from barnabas.connect.connectors.base import Connector
 from barnabas.connect.tasks.base import ENGINE, Waits
-from barnabas.connect.tasks.chain import Settings, names, with_prefix
+from barnabas.connect.tasks.chain import Settings
 from barnabas.connect.tasks.flow import FlowSpec
 from barnabas.connect.tasks.kafka_transport import KafkaTransport
 from barnabas.connect.tasks.local import LocalEngine

@@ -14,7 +14,8 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
-from barnabas.connect.tasks.chain import Settings, names, with_prefix
+from barnabas.connect.config.values import names, with_prefix
+from barnabas.connect.tasks.chain import Settings
 from barnabas.connect.tasks.kafka_errors import as_connect_error
 from barnabas.java.regex import compile_java
 from barnabas.java.regex_characters import PatternError

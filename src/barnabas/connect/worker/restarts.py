@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from barnabas.base.backoff import doubled
+from barnabas.connect.config.values import number_of, truth_of
 from barnabas.connect.tasks.base import TaskId
 from barnabas.schemas.data.errors import ConfigError
 
@@ -48,33 +49,11 @@ def read_policy(worker: Mapping[str, str], connector: Mapping[str, str]) -> Rest
     given = {**worker, **connector}
     default = RestartPolicy()
     return RestartPolicy(
-        _boolean(given, "enabled", default.is_enabled),
-        _number(given, "backoff.ms", default.backoff_ms, 1),
-        _number(given, "backoff.max.ms", default.backoff_ms_max, 1),
-        _number(given, "max.attempts", default.attempts_max, -1),
+        truth_of(given, f"{_PREFIX}enabled", default=default.is_enabled),
+        number_of(given, f"{_PREFIX}backoff.ms", default.backoff_ms, 1),
+        number_of(given, f"{_PREFIX}backoff.max.ms", default.backoff_ms_max, 1),
+        number_of(given, f"{_PREFIX}max.attempts", default.attempts_max, -1),
     )
-
-
-def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
-    text = given.get(_PREFIX + name, str(default)).strip().lower()
-    if text not in ("true", "false"):
-        raise ConfigError(
-            f"Invalid value {text} for configuration {_PREFIX}{name}: "
-            "Expected value to be either true or false"
-        )
-    return text == "true"
-
-
-def _number(given: Mapping[str, str], name: str, default: int, least: int) -> int:
-    text = given.get(_PREFIX + name, str(default)).strip()
-    start = f"Invalid value {text} for configuration {_PREFIX}{name}: "
-    try:
-        number = int(text)
-    except ValueError:
-        raise ConfigError(f"{start}Not a number of type INT") from None
-    if number < least:
-        raise ConfigError(f"{start}Value must be at least {least}")
-    return number
 
 
 def can_heal(error: BaseException) -> bool:

@@ -42,14 +42,13 @@ from barnabas.connect.cdc.settings import (
     STRING,
     TOPICS,
     CaptureSettings,
-    group,
     tables_and_columns,
 )
 from barnabas.connect.cdc.signals import Signal
 from barnabas.connect.cdc.snapshot import SnapshotPlan, SnapshotRecords, SnapshotTables
 from barnabas.connect.cdc.steps import UNKNOWN_SCHEMA, Wanted
 from barnabas.connect.cdc.tables import Column, ColumnType, RowChange, Table, TypeName
-from barnabas.connect.config.definition import NO_DEFAULT, Definition
+from barnabas.connect.config.definition import NO_DEFAULT, Definition, group
 from barnabas.connect.record import JsonMap, SourceRecord
 from barnabas.java import object_stream as java_objects
 from barnabas.schemas.data.builder import INT64, OPTIONAL_STRING, struct_of
@@ -58,18 +57,19 @@ from barnabas.schemas.data.schema import Struct
 
 DEFINITION: Final = Definition(
     [
-        *group("Connection", [("topic.prefix", STRING, NO_DEFAULT, HIGH, "Begins topics.")]),
+        *group("Connection", ("topic.prefix", STRING, NO_DEFAULT, HIGH, "Begins topics."), first=0),
         *group(
             "Tables",
-            tables_and_columns(
+            *tables_and_columns(
                 ("database", "databases", HIGH), ("table", "tables", HIGH), ("column", "", HIGH)
             ),
+            first=0,
         ),
-        *group("Snapshot", [SNAPSHOT_THREADS, *SNAPSHOT_TABLES]),
-        *group("Signals", SIGNALS),
-        *group("Values", [PLACEHOLDER, BAD_VALUES, HEADERS]),
-        *group("Topics", TOPICS),
-        *group("Micro-batches", MICRO_BATCHES),
+        *group("Snapshot", SNAPSHOT_THREADS, *SNAPSHOT_TABLES, first=0),
+        *group("Signals", *SIGNALS, first=0),
+        *group("Values", PLACEHOLDER, BAD_VALUES, HEADERS, first=0),
+        *group("Topics", *TOPICS, first=0),
+        *group("Micro-batches", *MICRO_BATCHES, first=0),
     ]
 )
 SOURCE: Final = struct_of(

@@ -20,15 +20,11 @@ from deltalake.exceptions import (
 )
 
 from barnabas.connect.allowed_paths import local_paths
-from barnabas.connect.config.definition import NO_DEFAULT, ConfigType, Importance
+from barnabas.connect.config.definition import NO_DEFAULT, ConfigType, Importance, group
+from barnabas.connect.config.values import with_prefix
 from barnabas.connect.connectors.base import Settings, TaskContext, TopicPartition
-from barnabas.connect.connectors.lake.settings import (
-    LakeSettings,
-    definition,
-    with_prefix,
-)
+from barnabas.connect.connectors.lake.settings import LakeSettings, definition
 from barnabas.connect.connectors.lake.sink import Change, LakeSink, Offsets, Tables, is_refused
-from barnabas.connect.connectors.storage.settings import group
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 _NEW, _OLD = "n", "o"
@@ -59,7 +55,7 @@ class DeltaSink(LakeSink):
         self, context: TaskContext, values: Mapping[str, Any], settings: LakeSettings
     ) -> Tables:
         """Return the tables below the location."""
-        options = with_prefix("delta.storage.", context.settings)
+        options = with_prefix(context.settings, "delta.storage.")
         return DeltaTables(context.connector, values["delta.location"], options, settings)
 
 

@@ -10,6 +10,7 @@ from barnabas.connect.config.definition import (
     NO_DEFAULT,
     ConfigType,
     Importance,
+    group,
 )
 from barnabas.connect.connectors.base import (
     Settings,
@@ -24,7 +25,6 @@ from barnabas.connect.connectors.storage.settings import (
     SINK,
     SOURCE,
     errors_of,
-    group,
     parsed,
     routes_of,
 )

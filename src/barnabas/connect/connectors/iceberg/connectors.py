@@ -7,17 +7,13 @@ from typing import Any, Final
 
 from barnabas.connect.allowed_paths import database_paths, local_paths
 from barnabas.connect.config import validators
-from barnabas.connect.config.definition import ConfigType, Importance
+from barnabas.connect.config.definition import ConfigType, Importance, group
+from barnabas.connect.config.values import with_prefix
 from barnabas.connect.connectors.base import EngineKind, Settings, TaskContext
 from barnabas.connect.connectors.iceberg.maintenance import Maintenance
 from barnabas.connect.connectors.iceberg.tables import CATALOG, IcebergTables
-from barnabas.connect.connectors.lake.settings import (
-    LakeSettings,
-    definition,
-    with_prefix,
-)
+from barnabas.connect.connectors.lake.settings import LakeSettings, definition
 from barnabas.connect.connectors.lake.sink import LakeSink, Tables
-from barnabas.connect.connectors.storage.settings import group
 from barnabas.schemas.data.errors import ConnectError
 
 PACKAGE: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
@@ -91,8 +87,8 @@ class IcebergSink(LakeSink):
             context.spark,
             context.connector,
             str(values["iceberg.catalog"]),
-            with_prefix("iceberg.catalog.", context.settings),
-            with_prefix("iceberg.hadoop.", context.settings),
+            with_prefix(context.settings, "iceberg.catalog."),
+            with_prefix(context.settings, "iceberg.hadoop."),
             settings,
             maintenance,
         )

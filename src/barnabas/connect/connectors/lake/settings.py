@@ -13,8 +13,9 @@ from barnabas.connect.config.definition import (
     Definition,
     Importance,
     Setting,
+    group,
 )
-from barnabas.connect.connectors.storage.settings import group
+from barnabas.connect.config.values import with_prefix
 from barnabas.schemas.data.errors import ConfigError
 
 _T = ConfigType
@@ -148,9 +149,9 @@ def columns(text: str) -> tuple[str, ...]:
 
 def _own(prefix: str, given: Mapping[str, str]) -> dict[str, TableSettings]:
     parts: dict[str, dict[str, str]] = {}
-    for name, value in given.items():
-        table, dot, what = name.removeprefix(prefix).rpartition(".")
-        if name.startswith(prefix) and dot:
+    for name, value in with_prefix(given, prefix).items():
+        table, dot, what = name.rpartition(".")
+        if dot:
             parts.setdefault(table, {})[what] = value
     made = {}
     for table, own in parts.items():
@@ -161,10 +162,3 @@ def _own(prefix: str, given: Mapping[str, str]) -> dict[str, TableSettings]:
         ids, by = columns(own.get("id-columns", "")), columns(own.get("partition-by", ""))
         made[table] = TableSettings(ids, by, route, own.get("commit-branch"))
     return made
-
-
-def with_prefix(prefix: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return settings below a prefix, without it."""
-    return {
-        name.removeprefix(prefix): value for name, value in given.items() if name.startswith(prefix)
-    }

@@ -14,10 +14,10 @@ from typing import Final
 
 from barnabas.connect.config.client_overrides import ALLOWLIST, unsafe
 from barnabas.connect.config.providers import ConfigProviders
+from barnabas.connect.config.values import names, with_prefix
 from barnabas.connect.connectors.mirror import settings as definitions
 from barnabas.connect.connectors.mirror.flow import client_names, is_client_setting
 from barnabas.connect.errors.requests import ElsewhereError, RequestError
-from barnabas.connect.tasks.chain import names, with_prefix
 from barnabas.connect.worker.distributed.herder import DistributedHerder
 from barnabas.connect.worker.herder import Herder
 from barnabas.connect.worker.making import make_herder

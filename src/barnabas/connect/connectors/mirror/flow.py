@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from barnabas.connect.config.client_overrides import refusal
 from barnabas.connect.config.definition import Definition
-from barnabas.connect.config.values import invalid
+from barnabas.connect.config.values import invalid, with_prefix
 from barnabas.connect.connectors.base import Settings
 from barnabas.connect.connectors.mirror.filters import (
     DefaultConfigPropertyFilter,
@@ -22,7 +22,6 @@ from barnabas.connect.connectors.mirror.filters import (
 )
 from barnabas.connect.connectors.mirror.policy import DefaultReplicationPolicy
 from barnabas.connect.plugins import load
-from barnabas.connect.tasks.chain import with_prefix
 from barnabas.connect.tasks.clients import Client, client_settings
 from barnabas.schemas.data.errors import ConfigError
 

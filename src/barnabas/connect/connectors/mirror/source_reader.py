@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from barnabas.connect.config.values import names
 from barnabas.connect.connectors.base import (
     Figure,
     Receipts,
@@ -89,7 +90,7 @@ _VALUE: Final = Schema(Type.BYTES)
 
 
 def _assigned(text: str) -> list[Place]:
-    parts = (part.strip().rpartition("-") for part in text.split(",") if part.strip())
+    parts = (part.rpartition("-") for part in names(text))
     return [(topic, int(number)) for topic, _, number in parts]
 
 

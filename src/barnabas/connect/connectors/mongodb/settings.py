@@ -13,9 +13,9 @@ from barnabas.connect.config.definition import (
     Definition,
     Importance,
     Unsupported,
+    group,
 )
-from barnabas.connect.config.values import Password, invalid
-from barnabas.connect.connectors.storage.settings import group
+from barnabas.connect.config.values import Password, invalid, with_prefix
 from barnabas.java.regex import compile_java
 from barnabas.java.regex_characters import PatternError
 from barnabas.schemas.data.errors import ConfigError
@@ -284,18 +284,14 @@ class TopicNames:
 def overridden(settings: Mapping[str, str]) -> list[str]:
     """The topics that have settings of their own."""
     topics = {}
-    for name in settings:
-        if name.startswith(OVERRIDE):
-            rest = name.removeprefix(OVERRIDE)
-            for setting in SINK.settings:
-                if rest.endswith(f".{setting}"):
-                    topics[rest.removesuffix(f".{setting}")] = True
-                    break
+    for rest in with_prefix(settings, OVERRIDE):
+        for setting in SINK.settings:
+            if rest.endswith(f".{setting}"):
+                topics[rest.removesuffix(f".{setting}")] = True
+                break
     return list(topics)
 
 
 def for_topic(settings: Mapping[str, str], topic: str) -> dict[str, str]:
     """The settings that hold for a topic."""
-    prefix = f"{OVERRIDE}{topic}."
-    own = {name[len(prefix) :]: text for name, text in settings.items() if name.startswith(prefix)}
-    return {**settings, **own}
+    return {**settings, **with_prefix(settings, f"{OVERRIDE}{topic}.")}

@@ -31,12 +31,17 @@ from barnabas.connect.cdc.settings import (
     TOPICS,
     CaptureSettings,
     Patterns,
-    SettingRow,
-    group,
     tables_and_columns,
 )
 from barnabas.connect.config.common import TRANSFORMS
-from barnabas.connect.config.definition import NO_DEFAULT, Definition, Unsupported, refuse
+from barnabas.connect.config.definition import (
+    NO_DEFAULT,
+    Definition,
+    SettingRow,
+    Unsupported,
+    group,
+    refuse,
+)
 from barnabas.connect.config.validators import at_least, one_of_any_case
 from barnabas.connect.connectors.postgres.events import SOURCE
 from barnabas.connect.connectors.postgres.types import Modes, PostgresTypes
@@ -152,14 +157,14 @@ _VALUES: Final[tuple[SettingRow, ...]] = (
 
 DEFINITION: Final = Definition(
     [
-        *group("Connection", _CONNECTION),
-        *group("Replication", _REPLICATION),
-        *group("Tables and columns", _TABLES),
-        *group("Snapshot", _SNAPSHOT),
-        *group("Signals", SIGNALS),
-        *group("Values", _VALUES),
-        *group("Topics", TOPICS),
-        *group("Micro-batches", MICRO_BATCHES),
+        *group("Connection", *_CONNECTION, first=0),
+        *group("Replication", *_REPLICATION, first=0),
+        *group("Tables and columns", *_TABLES, first=0),
+        *group("Snapshot", *_SNAPSHOT, first=0),
+        *group("Signals", *SIGNALS, first=0),
+        *group("Values", *_VALUES, first=0),
+        *group("Topics", *TOPICS, first=0),
+        *group("Micro-batches", *MICRO_BATCHES, first=0),
     ]
 )
 

@@ -13,6 +13,7 @@ from barnabas.connect.config.definition import (
     ConfigType,
     Definition,
     Importance,
+    group,
 )
 from barnabas.connect.config.values import Password
 from barnabas.connect.connectors.base import (
@@ -28,7 +29,6 @@ from barnabas.connect.connectors.storage.settings import (
     SINK,
     SOURCE,
     errors_of,
-    group,
     parsed,
     routes_of,
 )

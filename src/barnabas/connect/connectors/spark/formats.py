@@ -15,6 +15,7 @@ from threading import Condition
 from typing import Any, Final
 
 from barnabas.connect.allowed_paths import database_paths, local_paths
+from barnabas.connect.config.values import with_prefix
 from barnabas.connect.connectors.base import Settings
 from barnabas.connect.errors.spark import spark_errors, spark_failure
 from barnabas.schemas.data.errors import ConfigError, ConnectError
@@ -29,9 +30,7 @@ _IS_READ: Final = "isRead"
 
 def options_of(settings: Settings) -> dict[str, str]:
     """Return the options of the data source."""
-    return {
-        key.removeprefix(OPTION): value for key, value in settings.items() if key.startswith(OPTION)
-    }
+    return with_prefix(settings, OPTION)
 
 
 def files_of(settings: Settings) -> dict[str, list[str]]:

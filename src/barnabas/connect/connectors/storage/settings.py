@@ -11,8 +11,7 @@ from barnabas.connect.config.definition import (
     ConfigType,
     Definition,
     Importance,
-    Setting,
-    Validator,
+    group,
 )
 from barnabas.connect.config.values import invalid
 from barnabas.connect.connectors.storage.formats.avro import CODECS as AVRO_CODECS
@@ -54,27 +53,6 @@ def _is_zone(name: str, value: Any) -> None:
 
 
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
-
-
-def group(name_of_group: str, *rows: tuple[Any, ...]) -> tuple[Setting, ...]:
-    """Each row: name, type, default, importance, what it is, and a validator."""
-    made = []
-    for order, (name, kind, default, importance, doc, *check) in enumerate(rows, 1):
-        validator: Validator | None = check[0] if check else None
-        made.append(
-            Setting(
-                name=name,
-                type=kind,
-                default=default,
-                importance=importance,
-                doc=doc,
-                group=name_of_group,
-                order=order,
-                display_name=name,
-                validator=validator,
-            )
-        )
-    return tuple(made)
 
 
 _T = ConfigType

@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from barnabas.connect.config.values import ConfigType, invalid, number_of, with_prefix
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.kafka.fenced_writer import Pair
 from barnabas.kafka.planned_topics import TopicLogError, TopicPlan
@@ -32,10 +33,10 @@ _PARTITIONS: Final[dict[Kind, int]] = {"config": 1, "offset": 25, "status": 5}
 _REPLICAS: Final = 3
 _COMPACT: Final = "compact"
 _COUNTS: Final = {
-    "partitions": ("Number of partitions", "INT", ""),
+    "partitions": ("Number of partitions", ConfigType.INT, ""),
     "replication.factor": (
         "Replication factor",
-        "SHORT",
+        ConfigType.SHORT,
         " and not larger than the number of brokers in the Kafka cluster",
     ),
 }
@@ -53,7 +54,7 @@ class WorkerTopic(TopicPlan):
 def topic_plan(settings: Mapping[str, str], kind: Kind) -> WorkerTopic:
     """Read `config.storage.*`, `offset.storage.*` or `status.storage.*`. Raises ConfigError."""
     prefix = f"{kind}.storage."
-    own = {n.removeprefix(prefix): v for n, v in settings.items() if n.startswith(prefix)}
+    own = with_prefix(settings, prefix)
     name = own.pop("topic", "").strip()
     if not name:
         raise ConfigError(
@@ -75,15 +76,10 @@ def _number(prefix: str, own: dict[str, str], name: str, default: int) -> int:
     """A count, or -1 for what the brokers take."""
     text = own.pop(name, str(default))
     what, kind, more = _COUNTS[name]
-    start = f"Invalid value {text} for configuration {prefix}{name}: "
-    try:
-        count = int(text)
-    except ValueError:
-        raise ConfigError(f"{start}Not a number of type {kind}") from None
+    count = number_of({prefix + name: text}, prefix + name, default, type_=kind)
     if count == 0 or count < -1:
-        raise ConfigError(
-            f"{start}{what} must be positive{more}, or -1 to use the broker's default"
-        )
+        text = f"{what} must be positive{more}, or -1 to use the broker's default"
+        raise invalid(prefix + name, count, text)
     return count
 
 

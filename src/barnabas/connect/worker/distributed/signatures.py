@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas.connect.config.values import names, number_of
 from barnabas.connect.worker.distributed.records import SessionKey
 from barnabas.schemas.data.errors import ConfigError
 
@@ -70,13 +71,15 @@ def read_rules(settings: Mapping[str, str]) -> SigningRules:
     """Read a worker's settings. Raises ConfigError."""
     default = SigningRules()
     algorithms = settings.get("inter.worker.verification.algorithms", "HmacSHA256")
-    size = settings.get("inter.worker.key.size")
+    size = None
+    if "inter.worker.key.size" in settings:
+        size = number_of(settings, "inter.worker.key.size", 0)
     rules = SigningRules(
         settings.get("inter.worker.key.generation.algorithm", default.key_algorithm),
-        None if size is None else (_number("inter.worker.key.size", size) + 7) // 8,
-        _number("inter.worker.key.ttl.ms", settings.get("inter.worker.key.ttl.ms", "3600000")),
+        size and (size + 7) // 8,
+        number_of(settings, "inter.worker.key.ttl.ms", default.key_ttl_ms),
         settings.get("inter.worker.signature.algorithm", default.signature_algorithm),
-        tuple(part.strip() for part in algorithms.split(",") if part.strip()),
+        tuple(names(algorithms)),
     )
     named = {
         "inter.worker.key.generation.algorithm": [rules.key_algorithm],
@@ -100,15 +103,6 @@ def read_rules(settings: Mapping[str, str]) -> SigningRules:
             "Signature generation algorithm must be in inter.worker.verification.algorithms list"
         )
     return rules
-
-
-def _number(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ConfigError(
-            f"Invalid value {text} for configuration {name}: Not a number of type INT"
-        ) from None
 
 
 def sign(key: SessionKey, algorithm: str, body: bytes) -> dict[str, str]:

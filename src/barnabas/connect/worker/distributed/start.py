@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Mapping
 
 from barnabas.connect.config.validation import WorkerRules
+from barnabas.connect.config.values import number_of
 from barnabas.connect.tasks.base import TaskEngine
 from barnabas.connect.worker.distributed.clients import read_clients
 from barnabas.connect.worker.distributed.forwarding import Forwarding
@@ -50,15 +51,15 @@ def distributed_herder(
     group = GroupSettings(
         group_id,
         PROTOCOL_TYPE,
-        _number(settings, "session.timeout.ms", 10_000),
-        _number(settings, "heartbeat.interval.ms", 3_000),
-        _number(settings, "rebalance.timeout.ms", 60_000),
+        number_of(settings, "session.timeout.ms", 10_000, 0),
+        number_of(settings, "heartbeat.interval.ms", 3_000, 0),
+        number_of(settings, "rebalance.timeout.ms", 60_000, 0),
     )
-    delay_ms = _number(settings, "scheduled.rebalance.max.delay.ms", 300_000)
+    delay_ms = number_of(settings, "scheduled.rebalance.max.delay.ms", 300_000, 0)
     herder_settings = HerderSettings(
         read_rules(settings),
-        _number(settings, "worker.sync.timeout.ms", 3_000) / 1000,
-        _number(settings, "worker.unsync.backoff.ms", 300_000) / 1000,
+        number_of(settings, "worker.sync.timeout.ms", 3_000, 0) / 1000,
+        number_of(settings, "worker.unsync.backoff.ms", 300_000, 0) / 1000,
         delay_ms / 1000,
     )
     read_policy(settings, {})
@@ -100,18 +101,3 @@ def distributed_herder(
         Fencer(clients, group_id),
         Forwarding(verify),
     )
-
-
-def _number(settings: Mapping[str, str], name: str, default: int) -> int:
-    text = settings.get(name, str(default))
-    try:
-        number = int(text)
-    except ValueError:
-        raise ConfigError(
-            f"Invalid value {text} for configuration {name}: Not a number of type INT"
-        ) from None
-    if number < 0:
-        raise ConfigError(
-            f"Invalid value {number} for configuration {name}: Value must be at least 0"
-        )
-    return number

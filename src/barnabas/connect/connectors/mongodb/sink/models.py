@@ -15,6 +15,7 @@ from typing import Any
 from bson import Int64
 from pymongo import DeleteOne, InsertOne, ReplaceOne, UpdateOne
 
+from barnabas.connect.config.values import names
 from barnabas.connect.connectors.mongodb.settings import short
 from barnabas.connect.connectors.mongodb.sink.parts import (
     Document,
@@ -186,7 +187,7 @@ def _without_nulls(value: Any) -> Any:
 
 def _projector(values: Mapping[str, Any], part: str, *, is_blocked: bool) -> Process:
     listed = str(values[f"{part}.projection.list"] or "")
-    fields = [field.strip() for field in listed.split(",") if field.strip()]
+    fields = names(listed)
     kind = str(values[f"{part}.projection.type"]).lower()
     wanted = ("blocklist", "blacklist") if is_blocked else ("allowlist", "whitelist")
     project = without if is_blocked else only

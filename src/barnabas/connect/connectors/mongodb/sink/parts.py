@@ -11,6 +11,7 @@ from typing import Any
 
 from bson import ObjectId
 
+from barnabas.connect.config.values import names
 from barnabas.connect.connectors.mongodb.documents import binary_uuid
 from barnabas.connect.connectors.mongodb.settings import short
 from barnabas.connect.record import SinkRecord
@@ -132,13 +133,12 @@ def id_strategy(values: Mapping[str, Any]) -> MakeId:
 def _projection(values: Mapping[str, Any], part: str) -> Callable[[Document], Document]:
     prefix = f"document.id.strategy.partial.{part}.projection."
     kind = str(values[prefix + "type"]).lower()
-    fields = [one.strip() for one in str(values[prefix + "list"]).split(",") if one.strip()]
+    fields = names(str(values[prefix + "list"]))
     if kind in ("allowlist", "whitelist"):
-        names = set(fields)
         return lambda document: {
             name: value
             for name, value in only(document, fields).items()
-            if name != "_id" or name in names
+            if name != "_id" or name in fields
         }
     if kind in ("blocklist", "blacklist"):
         return lambda document: without(document, fields)
