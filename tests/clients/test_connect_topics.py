@@ -14,7 +14,12 @@ from barnabas.connect.worker.distributed.config_log import ConnectorChanged, Upd
 from barnabas.connect.worker.distributed.config_topic import ConfigTopic, FencedError
 from barnabas.connect.worker.distributed.kafka_log import Kind, WorkerTopic, topic_plan
 from barnabas.connect.worker.distributed.records import SessionKey
-from barnabas.connect.worker.distributed.store import OffsetTopic, StatusTopic, TopicStore
+from barnabas.connect.worker.distributed.store import (
+    OffsetTopic,
+    StatusTopic,
+    TopicOffsets,
+    TopicStore,
+)
 from barnabas.connect.worker.state import Status, TopicStatus
 from barnabas.schemas.data.errors import ConfigError
 from support.patience import PATIENCE_S
@@ -143,12 +148,12 @@ def test_offsets_are_known_to_every_worker(kafka: Kafka, clients: Clients) -> No
     one, two = OffsetTopic(clients, where), OffsetTopic(clients, where)
     with running(one, two):
         one.store("a", [({"file": str(n)}, {"position": n}) for n in range(9)])
-        reader = two.reader("a")
+        reader = TopicOffsets("a", [two])
         assert reader.offset({"file": "4"}) == {"position": 4}
         one.store("a", [({"file": "4"}, None)])
         assert reader.offset({"file": "4"}) is None
         assert len(reader.all()) == 8
-        assert two.reader("b").all() == []
+        assert TopicOffsets("b", [two]).all() == []
 
 
 @pytest.mark.parametrize(
@@ -183,6 +188,5 @@ def test_a_connectors_own_offsets_topic_wins(kafka: Kafka, clients: Clients) -> 
             (one, {"at": 3}),
             (two, {"at": 2}),
         ]
-        assert store.offsets_topic(own) == own["offsets.storage.topic"]
         store.put_offsets("a", own, [(one, None), (two, None)])
         assert store.offsets("a", own).all() == store.offsets("a", {}).all() == []

@@ -47,7 +47,6 @@ SMALLER_FOR_A_REASON = {
     "cli/option_sets": "for seven sets of options",
     "cli/registry/command": "a command, imported by its name",
     "connect/errors/spark": "the one place that translates Spark's errors; imports pyspark",
-    "connect/worker/distributed/eager": "one of Kafka's assignors, beside the other",
     "demo/generators/events": "what three generators make",
     "demo/guardian": "a program of its own, which must start fast",
     "demo/outside": "for four modules of the demo",

@@ -204,18 +204,13 @@ def open_ms(settings: Settings, worker: Settings) -> int:
     return interval_ms(settings, worker) if is_timed else 0
 
 
-def make_boundary(
-    connector: SourceConnector,
-    settings: Settings,
-    worker: Settings,
-    now_ms: Callable[[], float] = lambda: time.monotonic() * 1000,
-) -> Boundary:
+def make_boundary(connector: SourceConnector, settings: Settings, worker: Settings) -> Boundary:
     """Return what a connector's configuration asks for. Raises ConfigError."""
     match kind_of(settings):
         case BoundaryKind.POLL:
             return EachBatch()
         case BoundaryKind.INTERVAL:
-            return Interval(interval_ms(settings, worker), now_ms)
+            return Interval(interval_ms(settings, worker), lambda: time.monotonic() * 1000)
         case BoundaryKind.CONNECTOR:
             if not connector.can_define_transaction_boundaries(settings):
                 raise ConfigError(

@@ -77,13 +77,10 @@ class SparkEngine(LocalEngine):
             )
         packages = connector.spark_packages(spec.settings)
         return SparkBatchRunner(
-            spec,
-            transport,
+            *(spec, transport, stopping, boundary),
             lambda: self.session_for(waits),
             lambda: self.add_packages(packages, waits),
-            super().runner(connector, spec, transport, stopping, boundary, waits),
             is_distributed=is_distributed,
-            is_exactly_once=boundary is not None,
         )
 
     def add_packages(self, packages: Mapping[str, str], waits: Waits) -> None:

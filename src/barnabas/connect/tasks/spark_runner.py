@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
@@ -10,7 +11,8 @@ from barnabas.connect.errors.spark import spark_errors, spark_failure
 from barnabas.connect.tasks.flow import FlowSpec, SourceFlow
 from barnabas.connect.tasks.jobs import RangeDone, SplitDone, merged_offsets
 from barnabas.connect.tasks.kafka_transport import KafkaTransport
-from barnabas.connect.tasks.runner import BatchRunner, SinkFailedError
+from barnabas.connect.tasks.runner import LocalBatchRunner, SinkFailedError
+from barnabas.connect.tasks.source_transactions import Boundary
 from barnabas.connect.tasks.spark_exactly_once import (
     BatchCommits,
     TransactionPlace,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 _POOL = "spark.scheduler.pool"
 
 
-class SparkBatchRunner:
+class SparkBatchRunner(LocalBatchRunner):
     """Carries out the micro-batches of one task; what is not worth distributing, in this process.
 
     Exactly once, the two ways commit under different transactional ids. Each run takes both before
@@ -38,35 +40,33 @@ class SparkBatchRunner:
         self,
         spec: FlowSpec,
         transport: KafkaTransport,
+        stopping: Event,
+        boundary: Boundary | None,
         session: Callable[[], SparkSession],
         add_packages: Callable[[], None],
-        local: BatchRunner,
         *,
         is_distributed: bool,
-        is_exactly_once: bool,
     ) -> None:
-        """`local` does micro-batches in this process: all, unless `is_distributed`."""
-        self._spec = spec
-        self._transport = transport
+        """All micro-batches are done in this process, unless `is_distributed`."""
+        super().__init__(spec, transport, stopping, boundary)
+        self._kafka = transport
         self._session = session
         self._add_packages = add_packages
-        self._local = local
         self._is_distributed = is_distributed
         self._commits: BatchCommits | None = None
-        self._is_exactly_once = is_exactly_once
 
     def prepare_source(self) -> None:
         """Check settings, and see that no earlier run of the task writes any more."""
         SourceFlow(self._spec).close()
         self._add_packages()
-        if self._is_exactly_once:
-            self._commits = BatchCommits(self._transport, sink_options(self._transport))
+        if self._boundary is not None:
+            self._commits = BatchCommits(self._kafka, sink_options(self._kafka))
             self._commits.take_over()
-        self._local.prepare_source()
+        super().prepare_source()
 
     def prepare_sink(self) -> None:
         """Check settings, and start Spark with what the connector needs."""
-        self._local.prepare_sink()
+        super().prepare_sink()
         self._add_packages()
         if self._is_distributed:
             self._session()
@@ -78,9 +78,9 @@ class SparkBatchRunner:
         if not (self._is_distributed and reader.is_worth_distributing(splits)):
             if self._commits is not None:
                 self._commits.finish()
-            return self._local.run_source(reader, splits, more)
+            return super().run_source(reader, splits, more)
         place = None if self._commits is None else self._commits.next_place()
-        job = SplitJob(self._spec, self._transport, reader, list(splits), place)
+        job = SplitJob(self._spec, self._kafka, reader, list(splits), place)
         results = self._run(job, len(splits))
         done: list[SplitDone] = [one for one in results if not isinstance(one, Failed)]
         failed = [one for one in results if isinstance(one, Failed)]
@@ -108,8 +108,8 @@ class SparkBatchRunner:
     def run_sink(self, writer: SinkWriter, ranges: Sequence[SinkRange]) -> Sequence[RangeDone]:
         """Write ranges."""
         if not self._is_distributed:
-            return self._local.run_sink(writer, ranges)
-        job = RangeJob(self._spec, self._transport, writer, list(ranges))
+            return super().run_sink(writer, ranges)
+        job = RangeJob(self._spec, self._kafka, writer, list(ranges))
         try:
             results = self._run(job, len(ranges))
         except RetriableError as error:
@@ -120,23 +120,10 @@ class SparkBatchRunner:
                 raise SinkFailedError([each.message for each in done]) from one.as_error()
         return done
 
-    @property
-    def is_open(self) -> bool:
-        """True if micro-batches that were run wait for the end of their transaction."""
-        return self._local.is_open
-
-    def end_transaction(self, *, is_last: bool = False) -> None:
-        """Commit if it is time."""
-        self._local.end_transaction(is_last=is_last)
-
-    def commit_transaction(self) -> None:
-        """Commit now what waits."""
-        self._local.commit_transaction()
-
     def close(self) -> None:
         """Close what it holds open."""
         try:
-            self._local.close()
+            super().close()
         finally:
             if self._commits is not None:
                 self._commits.close()

@@ -11,6 +11,7 @@ Source: org.apache.kafka.connect.runtime.{Herder,AbstractHerder} (Kafka 4.3).
 from __future__ import annotations
 
 import logging
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -24,8 +25,10 @@ from barnabas.connect.record import JsonMap
 from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker import offset_requests
 from barnabas.connect.worker.loggers import Loggers
+from barnabas.connect.worker.restarts import Name, RestartPolicy, Restarts, read_policy
 from barnabas.connect.worker.running import Worker
 from barnabas.connect.worker.state import (
+    FAILED,
     PAUSED,
     RESTARTING,
     STARTED,
@@ -37,6 +40,7 @@ from barnabas.connect.worker.state import (
     status_json,
 )
 from barnabas.connect.worker.store import Store
+from barnabas.schemas.data.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 Json = dict[str, Any]
@@ -272,6 +276,55 @@ class Herder(ABC):
             if TaskId(name, task["id"]) in meant:
                 task["state"] = RESTARTING
         return is_meant, meant, answer
+
+
+class StartingAgain(Restarts):
+    """Starts again what has failed on this worker, later each time: `Restarts` with a clock.
+
+    `wait` is called with the seconds until something is due, and `now_due` is to be called then.
+    `state` is what is configured. Calls must not overlap.
+    """
+
+    def __init__(
+        self, worker: Worker, state: Callable[[], Snapshot], wait: Callable[[float], None]
+    ) -> None:
+        super().__init__(self._policy)
+        self._worker, self._state, self._wait = worker, state, wait
+
+    def has_failed(self, name: Name, error: BaseException) -> None:
+        """A connector or task failed: its status tells when it starts again."""
+        attempt = self.failed(name, error, _now_ms())
+        if attempt is not None:
+            _log.warning("%s", attempt.note)
+            self._worker.put_status(name, FAILED, error, safely=True, note=attempt.note)
+        self._wait_for_next()
+
+    def has_started(self, name: Name) -> None:
+        """It was started, for any reason."""
+        self.started(name, _now_ms())
+
+    def now_due(self) -> list[Name]:
+        """Return what is to start now."""
+        due = self.take_due(_now_ms())
+        for attempt in due:
+            _log.info("restarting %s, attempt %d", attempt.name, attempt.number)
+        self._wait_for_next()
+        return [attempt.name for attempt in due]
+
+    def _wait_for_next(self) -> None:
+        due_ms = self.next_due_ms()
+        if due_ms is not None:
+            self._wait(max(0, due_ms - _now_ms()) / 1000)
+
+    def _policy(self, connector: str) -> RestartPolicy:
+        config = self._state().connectors.get(connector)
+        if config is None:
+            raise ConfigError(f"there is no connector {connector}")
+        return read_policy(self._worker.settings, config)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def info_json(state: Snapshot, name: str) -> Json:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
 from typing import Any, Final
 
 ROOT: Final = "root"
@@ -30,15 +29,10 @@ _JAVA: Final = {
 _LOGGERS_MAX: Final = 10_000
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class Loggers:
     """The levels that were set, by the names under which they were."""
 
-    def __init__(self, now_ms: Callable[[], int] = _now_ms) -> None:
-        self._now_ms = now_ms
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._set: dict[str, tuple[str, int]] = {}
 
@@ -91,7 +85,7 @@ class Loggers:
                 logging.getLogger(one or None).setLevel(LEVELS[level])
             name = ROOT if is_root else namespace
             if self._set.get(name, ("", 0))[0] != level:
-                self._set[name] = (level, self._now_ms())
+                self._set[name] = (level, time.time_ns() // 1_000_000)
             return sorted({*changed, *([name] if is_root else [])})
 
 

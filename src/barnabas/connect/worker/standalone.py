@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -25,86 +24,20 @@ from barnabas.connect.worker.herder import (
     Herder,
     Json,
     Offsets,
+    StartingAgain,
     info_json,
     patched,
 )
-from barnabas.connect.worker.restarts import Name, RestartPolicy, Restarts, read_policy
+from barnabas.connect.worker.restarts import Name
 from barnabas.connect.worker.running import Worker
 from barnabas.connect.worker.state import (
     DESTROYED,
-    FAILED,
     STARTED,
     STOPPED,
     RestartRequest,
     tasks_changed,
 )
-from barnabas.schemas.data.errors import ConfigError, ConnectError
-
-# A standalone worker starts again what has failed, later each time: `restarts` with a clock.
-#
-# Calls come while the herder holds its lock.
-
-
-class StartingAgain:
-    """Pending restarts. When one is due, `wake` is called from a separate thread."""
-
-    def __init__(self, worker: Worker, wake: Callable[[], None]) -> None:
-        self._worker = worker
-        self._wake = wake
-        self._restarts = Restarts(self._policy)
-        self._timer: threading.Timer | None = None
-
-    def failed(self, name: Name, error: BaseException) -> None:
-        """A connector or task failed: its status tells when it starts again."""
-        attempt = self._restarts.failed(name, error, _now_ms())
-        if attempt is not None:
-            _log.warning("%s", attempt.note)
-            self._worker.put_status(name, FAILED, error, safely=True, note=attempt.note)
-        self._wait()
-
-    def started(self, name: Name) -> None:
-        """It was started, for any reason."""
-        self._restarts.started(name, _now_ms())
-
-    def forget(self, connector: str) -> None:
-        """A connector is gone, or is to have no tasks."""
-        self._restarts.forget(connector)
-
-    def renew(self, connector: str) -> None:
-        """A connector was reconfigured."""
-        self._restarts.renew(connector)
-
-    def take_due(self) -> list[Name]:
-        """Return what is to start now."""
-        due = self._restarts.take_due(_now_ms())
-        for attempt in due:
-            _log.info("restarting %s, attempt %d", attempt.name, attempt.number)
-        self._wait()
-        return [attempt.name for attempt in due]
-
-    def close(self) -> None:
-        """Wake nobody any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _wait(self) -> None:
-        self.close()
-        due_ms = self._restarts.next_due_ms()
-        if due_ms is not None:
-            self._timer = threading.Timer(max(0, due_ms - _now_ms()) / 1000, self._wake)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def _policy(self, connector: str) -> RestartPolicy:
-        config = self._worker.store.snapshot().connectors.get(connector)
-        if config is None:
-            raise ConfigError(f"there is no connector {connector}")
-        return read_policy(self._worker.settings, config)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
+from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)
 HEALTH_S = 10.0
@@ -118,7 +51,8 @@ class StandaloneHerder(Herder):
         self._lock = threading.RLock()
         self._later = DaemonThreads(1, "connect-herder")
         self._is_closed = False
-        self._again = StartingAgain(worker, lambda: self._soon(self._start_due))
+        self._again = StartingAgain(worker, self.store.snapshot, self._start_due_in)
+        self._timer: threading.Timer | None = None
         worker.reloads.wake = lambda: self._soon(worker.reloads.run_due)
         worker.reloads.restart = self._start_again_quietly
         worker.on_task_failed = lambda task, error: self._soon(self._failed, task, error)
@@ -259,7 +193,7 @@ class StandaloneHerder(Herder):
         if not is_ours:
             _log.warning("the herder did not finish and is abandoned")
         try:
-            self._again.close()
+            self._forget_timer()
             self.worker.close()
             self.store.close()
         finally:
@@ -291,16 +225,26 @@ class StandaloneHerder(Herder):
                 name, state.connectors[name], state.target_states[name], self.reconfigure
             )
         except ConnectError as error:
-            self._again.failed(name, error)
+            self._again.has_failed(name, error)
             raise
-        self._again.started(name)
+        self._again.has_started(name)
 
     def _failed(self, name: Name, error: BaseException) -> None:
         if self._has_failed(name):
-            self._again.failed(name, error)
+            self._again.has_failed(name, error)
+
+    def _start_due_in(self, seconds: float) -> None:
+        self._forget_timer()
+        self._timer = threading.Timer(seconds, lambda: self._soon(self._start_due))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _start_due(self) -> None:
-        for name in self._again.take_due():
+        for name in self._again.now_due():
             if self._has_failed(name):
                 self._start_again_quietly(name)
 
@@ -351,7 +295,7 @@ class StandaloneHerder(Herder):
                 state.target_states[task.connector],
             )
             if was_started:
-                self._again.started(task)
+                self._again.has_started(task)
             done &= was_started
         return done
 

@@ -9,12 +9,14 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from barnabas.connect.connectors.iceberg.maintenance import (
+from barnabas.connect.connectors.iceberg.tables import (
+    FOR_EVER_MS,
+    MAIN,
+    History,
     Maintenance,
     expire_snapshots,
     rewrite_data_files,
 )
-from barnabas.connect.connectors.iceberg.tables import FOR_EVER_MS, MAIN, History
 
 OURS = "barnabas.connect.offsets.orders"
 TAG = "barnabas_offsets_orders"

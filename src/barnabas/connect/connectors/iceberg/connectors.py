@@ -10,8 +10,7 @@ from barnabas.connect.config import validators
 from barnabas.connect.config.definition import ConfigType, Importance, group
 from barnabas.connect.config.values import with_prefix
 from barnabas.connect.connectors.base import EngineKind, Settings, TaskContext
-from barnabas.connect.connectors.iceberg.maintenance import Maintenance
-from barnabas.connect.connectors.iceberg.tables import CATALOG, IcebergTables
+from barnabas.connect.connectors.iceberg.tables import CATALOG, IcebergTables, Maintenance
 from barnabas.connect.connectors.lake.settings import LakeSettings, definition
 from barnabas.connect.connectors.lake.sink import LakeSink, Tables
 from barnabas.schemas.data.errors import ConnectError

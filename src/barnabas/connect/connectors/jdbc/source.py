@@ -135,9 +135,6 @@ class JdbcSourceReader(SourceReader):
     def __getstate__(self) -> dict[str, Any]:
         return {"_settings": self._settings}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
         return {"rows": 0}
 

@@ -78,9 +78,6 @@ class PostgresReader(SourceReader):
     def __getstate__(self) -> dict[str, Any]:
         return {"_settings": self._settings, "_task": self._task}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
     @property
     def _source_partition(self) -> dict[str, Any]:
         return {"server": self._settings.topic_prefix}

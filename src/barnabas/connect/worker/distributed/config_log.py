@@ -207,8 +207,6 @@ class ConfigLog:
         task = keys.task_of(rest)
         if task is None:
             raise RecordError("the key names no task")
-        if value is None:
-            raise RecordError("unexpectedly null")
         self._deferred.setdefault(task.connector, {})[task] = _properties(value)
         return None
 
@@ -219,8 +217,6 @@ class ConfigLog:
             # Deleted: compaction has left only what came after.
             self._remove(name)
             return None
-        if value is None:
-            raise RecordError("unexpectedly null")
         count = number(parse_object(value), "tasks")
         deferred = self._deferred.get(name, {})
         updated: tuple[TaskId, ...] = ()
@@ -240,8 +236,6 @@ class ConfigLog:
         return TasksChanged(name, updated)
 
     def _on_restart(self, name: str, value: bytes | None) -> Update | None:
-        if value is None:
-            raise RecordError("unexpectedly null")
         fields = parse_object(value)
         return RestartRequested(
             RestartRequest(
@@ -252,15 +246,13 @@ class ConfigLog:
         )
 
     def _on_task_count(self, name: str, value: bytes | None) -> Update | None:
-        if value is None:
-            raise RecordError("unexpectedly null")
         self.state.fenced_task_counts[name] = number(parse_object(value), "task-count")
         self.state.pending_fencing.discard(name)
         return None
 
     def _on_session_key(self, rest: str, value: bytes | None) -> Update | None:
-        if rest or value is None:
-            raise RecordError("unexpectedly null" if not rest else "an unknown key")
+        if rest:
+            raise RecordError("an unknown key")
         fields = parse_object(value)
         try:
             key = base64.b64decode(text(fields, "key"), validate=True)
@@ -271,12 +263,10 @@ class ConfigLog:
         return SessionKeyChanged(self.state.session_key)
 
     def _on_logger(self, namespace: str, value: bytes | None) -> Update | None:
-        if value is None:
-            raise RecordError("unexpectedly null")
         return LoggerLevelChanged(namespace, text(parse_object(value), "level"))
 
 
-def _properties(value: bytes) -> Properties:
+def _properties(value: bytes | None) -> Properties:
     properties: Any = parse_object(value).get("properties")
     if not isinstance(properties, dict):
         raise RecordError(f"'properties' should be an object but is {json_type(properties)}")

@@ -19,15 +19,18 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas.base.backoff import doubled
 from barnabas.connect.config.validation import WorkerRules
 from barnabas.connect.errors.requests import (
     AlreadyExistsError,
     BadRequestError,
     ElsewhereError,
     NotFoundError,
+    RequestError,
 )
 from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker import offset_requests
@@ -39,7 +42,6 @@ from barnabas.connect.worker.distributed.membership import Figures, Membership, 
 from barnabas.connect.worker.distributed.position import Position
 from barnabas.connect.worker.distributed.signatures import SigningRules
 from barnabas.connect.worker.distributed.store import TopicStore
-from barnabas.connect.worker.distributed.task_configs import TaskConfigs
 from barnabas.connect.worker.distributed.ticks import REQUEST_S, Ticks, TickTimeoutError
 from barnabas.connect.worker.distributed.work import LocalWork
 from barnabas.connect.worker.distributed.zombies import Fencer, Zombies
@@ -53,7 +55,13 @@ from barnabas.connect.worker.herder import (
     patched,
 )
 from barnabas.connect.worker.running import Worker
-from barnabas.connect.worker.state import STOPPED, Properties, RestartRequest
+from barnabas.connect.worker.state import (
+    STARTED,
+    STOPPED,
+    Properties,
+    RestartRequest,
+    tasks_changed,
+)
 from barnabas.schemas.data.errors import ConnectError
 
 
@@ -70,6 +78,8 @@ class HerderSettings:
 _log = logging.getLogger(__name__)
 _TEND_S: Final = 0.5
 _SET_CONFIGS: Final = "Only the leader can set connector configs."
+_BACKOFF_S: Final = 0.25
+_BACKOFF_S_MAX: Final = 60.0
 
 
 class DistributedHerder(Herder):
@@ -408,3 +418,69 @@ class DistributedHerder(Herder):
     def health(self) -> None:
         """See Herder."""
         self._ticks.call(lambda: None)
+
+
+class TaskConfigs:
+    """A connector's owner asks it for its tasks, and has the leader write them.
+
+    `write` does it as the leader, `send` sends them to the leader at a URL. Source:
+    DistributedHerder.reconfigureConnector and publishConnectorTaskConfigs (Kafka 4.3).
+    """
+
+    def __init__(
+        self,
+        position: Position,
+        worker: Worker,
+        ticks: Ticks,
+        *,
+        write: Callable[[str, Sequence[Properties]], None],
+        send: Callable[[str, str, Sequence[Properties]], None],
+    ) -> None:
+        self._position = position
+        self._worker = worker
+        self._ticks = ticks
+        self._write = write
+        self._send = send
+        self._pool = ThreadPoolExecutor(1, "connect-forward")
+
+    def request(self, name: str) -> None:
+        """Ask a connector for its tasks soon; from any thread."""
+        self._ticks.post(lambda: self._reconfigure(name, 0))
+
+    def _reconfigure(self, name: str, attempt: int) -> None:
+        state = self._position.state
+        if not self._worker.is_running(name) or state.target_states.get(name) != STARTED:
+            return
+        config = state.connectors.get(name)
+        if config is None:
+            return
+        try:
+            configs = self._worker.raw_task_configs(name, config)
+            if not tasks_changed(state, name, configs):
+                return
+            if self._position.is_leader:
+                self._write(name, configs)
+                return
+        except Exception as error:  # noqa: BLE001  a connector of a user's
+            self._again(name, attempt, error)
+            return
+        self._pool.submit(self._publish, name, configs, attempt)
+
+    def _publish(self, name: str, configs: Sequence[Properties], attempt: int) -> None:
+        url = self._position.leader_url
+        try:
+            if url is None:
+                raise RequestError("the leader's URL is not known now")
+            self._send(url, name, configs)
+        except ConnectError as error:
+            self._again(name, attempt, error)
+
+    def _again(self, name: str, attempt: int, error: Exception) -> None:
+        tell = _log.info if attempt == 0 else _log.error
+        tell("tasks of %s could not be configured, trying again: %s", name, error)
+        pause_s = doubled(_BACKOFF_S, _BACKOFF_S_MAX, attempt)
+        self._ticks.post(lambda: self._reconfigure(name, attempt + 1), pause_s)
+
+    def close(self) -> None:
+        """End; what is sent now is not waited for."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

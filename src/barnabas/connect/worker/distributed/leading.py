@@ -5,11 +5,12 @@ Source: org.apache.kafka.connect.runtime.distributed.WorkerCoordinator (Kafka 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import cycle
 
 from barnabas.connect.tasks.base import TaskId
-from barnabas.connect.worker.distributed import cooperative, eager
+from barnabas.connect.worker.distributed import cooperative
 from barnabas.connect.worker.distributed.config_log import ConfigState
 from barnabas.connect.worker.distributed.group_messages import (
     CONFIG_MISMATCH,
@@ -21,7 +22,7 @@ from barnabas.connect.worker.distributed.group_messages import (
     decode_member,
     encode_assignment,
 )
-from barnabas.connect.worker.distributed.share import NOTHING, Share
+from barnabas.connect.worker.distributed.share import NOTHING, Share, by_name
 
 
 @dataclass(slots=True)
@@ -71,7 +72,7 @@ class Leading:
             return Dealt(dict.fromkeys(members, data), Owners())
         configured = configured_work(state)
         if version == EAGER_VERSION:
-            running = eager.assign(configured, members)
+            running = assign_eagerly(configured, members)
             assigned: Mapping[str, Share] = running
             revoked: Mapping[str, Share] = {}
             delay_ms = 0
@@ -104,6 +105,23 @@ class Leading:
             },
             owners_of(running, members),
         )
+
+
+def assign_eagerly(configured: Share, members: Iterable[str]) -> dict[str, Share]:
+    """Return what each member runs, after all has stopped. There is at least one member.
+
+    Connectors go round the members first, then tasks go on from there: dealt out together,
+    connectors of one task each would put all tasks on every second member. Source: EagerAssignor.
+    """
+    names = sorted(members)
+    connectors: dict[str, list[str]] = {name: [] for name in names}
+    tasks: dict[str, list[TaskId]] = {name: [] for name in names}
+    turn = cycle(names)
+    for connector in sorted(configured.connectors):
+        connectors[next(turn)].append(connector)
+    for task in by_name(configured.tasks):
+        tasks[next(turn)].append(task)
+    return {name: Share(tuple(connectors[name]), tuple(tasks[name])) for name in names}
 
 
 def configured_work(state: ConfigState) -> Share:

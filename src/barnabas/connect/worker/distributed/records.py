@@ -58,8 +58,10 @@ def parse(data: bytes | None) -> Any:
         raise RecordError(f"not JSON: {error}") from error
 
 
-def parse_object(data: bytes) -> Mapping[str, Any]:
-    """Return a JSON object. Raises RecordError."""
+def parse_object(data: bytes | None) -> Mapping[str, Any]:
+    """Return a JSON object. Raises RecordError, also for a tombstone."""
+    if data is None:
+        raise RecordError("unexpectedly null")
     value = parse(data)
     if not isinstance(value, dict):
         raise RecordError(f"in the wrong format: {json_type(value)}")

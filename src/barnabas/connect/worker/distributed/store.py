@@ -161,10 +161,6 @@ class TopicStore:
 
     # --- offsets ---------------------------------------------------------------------------------
 
-    def offsets_topic(self, config: Properties) -> str:
-        """Return the topic that a connector's offsets are written to."""
-        return config.get(OFFSETS_TOPIC) or self.offset_topic.name
-
     def offsets(self, connector: str, config: Properties) -> TopicOffsets:
         """Return the reader of a connector's offsets; its `config` may name its own topic."""
         own = self._own_topic(config)
@@ -249,10 +245,6 @@ class OffsetTopic:
             records = [self._log.record(connector, *pair) for pair in pairs]
         self._topic.write(records, "Timed out while writing offsets to Kafka")
 
-    def reader(self, connector: str) -> TopicOffsets:
-        """Return the offsets of one connector."""
-        return TopicOffsets(connector, [self])
-
     def _apply(self, record: LogRecord) -> None:
         with self._lock:
             self._log.apply(record.key, record.value)
@@ -286,14 +278,11 @@ class TopicOffsets:
 
 
 class StatusTopic:
-    """`on_change` hears of each record that is read, on the log's thread."""
+    """The topic of statuses, read whole."""
 
-    def __init__(
-        self, clients: Clients, plan: WorkerTopic, on_change: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, clients: Clients, plan: WorkerTopic) -> None:
         self._log = StatusLog()
         self._lock = threading.Lock()
-        self._on_change = on_change
         self._topic = WorkerLog(clients, plan, self._apply)
 
     def start(self) -> None:
@@ -365,4 +354,3 @@ class StatusTopic:
         key = None if record.key is None else record.key.decode(errors="replace")
         with self._lock:
             self._log.apply(key, record.value)
-        self._on_change()

@@ -9,7 +9,6 @@ Source: org.apache.kafka.connect.runtime.distributed.DistributedHerder (Kafka 4.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, Final
@@ -21,11 +20,10 @@ from barnabas.connect.worker.distributed.config_log import ConfigState
 from barnabas.connect.worker.distributed.share import NOTHING, Share
 from barnabas.connect.worker.distributed.ticks import Ticks
 from barnabas.connect.worker.distributed.zombies import Zombies
-from barnabas.connect.worker.herder import connector_type
-from barnabas.connect.worker.restarts import RestartPolicy, Restarts, read_policy
+from barnabas.connect.worker.herder import StartingAgain, connector_type
 from barnabas.connect.worker.running import Worker
 from barnabas.connect.worker.state import FAILED, STARTED
-from barnabas.schemas.data.errors import ConfigError, ConnectError
+from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)
 STARTERS_MAX: Final = 8
@@ -50,7 +48,9 @@ class LocalWork:
         self._reconfigure = reconfigure
         self._zombies = zombies
         self._fencing: dict[TaskId, object] = {}
-        self._restarts = Restarts(self._policy)
+        self._restarts = StartingAgain(
+            worker, state, lambda seconds: ticks.post(self._start_due, seconds)
+        )
         self._starters = DaemonThreads(STARTERS_MAX, "connect-start")
         worker.reloads.wake = lambda: ticks.post(worker.reloads.run_due)
         worker.reloads.restart = self._start_again
@@ -96,7 +96,7 @@ class LocalWork:
             failure = error
             self._ticks.post(lambda: self.failed(name, failure))
             raise
-        self._ticks.post(lambda: self._started(name))
+        self._ticks.post(lambda: self._restarts.has_started(name))
         if target == STARTED:
             self._reconfigure(name)
 
@@ -109,7 +109,7 @@ class LocalWork:
         if self._zombies is not None and connector_type(connector) == "source":
             self._start_fenced(task, self._zombies)
             return True
-        self._ticks.post(lambda: self._started(task))
+        self._ticks.post(lambda: self._restarts.has_started(task))
         target = state.target_states.get(task.connector, STARTED)
         return self._worker.start_task(task, connector, config, target)
 
@@ -148,7 +148,7 @@ class LocalWork:
             self._worker.put_status(task, FAILED, error, safely=True)
             self.failed(task, error)
             return
-        self._started(task)
+        self._restarts.has_started(task)
         target = state.target_states.get(task.connector, STARTED)
         self._worker.start_task(
             task, state.connectors[task.connector], state.task_configs[task], target, confirm
@@ -197,22 +197,12 @@ class LocalWork:
 
     def failed(self, name: str | TaskId, error: BaseException) -> None:
         """A connector or task failed: it starts again later, which its status tells."""
-        if not self._is_ours(name):
-            return
-        attempt = self._restarts.failed(name, error, _now_ms())
-        if attempt is None:
-            return
-        _log.warning("%s", attempt.note)
-        self._worker.put_status(name, FAILED, error, safely=True, note=attempt.note)
-        self._ticks.post(self._start_due, max(0.0, (attempt.due_ms - _now_ms()) / 1000))
-
-    def _started(self, name: str | TaskId) -> None:
-        self._restarts.started(name, _now_ms())
+        if self._is_ours(name):
+            self._restarts.has_failed(name, error)
 
     def _start_due(self) -> None:
-        for attempt in self._restarts.take_due(_now_ms() + 1):
-            _log.info("restarting %s, attempt %d", attempt.name, attempt.number)
-            self._start_again(attempt.name)
+        for name in self._restarts.now_due():
+            self._start_again(name)
 
     def _start_again(self, name: str | TaskId) -> None:
         if not self._is_ours(name):
@@ -228,13 +218,3 @@ class LocalWork:
 
     def _is_ours(self, name: str | TaskId) -> bool:
         return name in (self.running.connectors if isinstance(name, str) else self.running.tasks)
-
-    def _policy(self, connector: str) -> RestartPolicy:
-        config = self._state().connectors.get(connector)
-        if config is None:
-            raise ConfigError(f"there is no connector {connector}")
-        return read_policy(self._worker.settings, config)
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from barnabas.connect.tasks.base import TaskId
-from barnabas.connect.worker.distributed import cooperative, eager
+from barnabas.connect.worker.distributed import cooperative
+from barnabas.connect.worker.distributed.leading import assign_eagerly
 from barnabas.connect.worker.distributed.share import NOTHING, Share, total
 from support.effort import examples
 
@@ -206,7 +207,7 @@ def test_revoking_again_and_again_waits_longer() -> None:
 )
 def test_eager_assigns_all_once_and_evenly(tasks: dict[str, int], members: set[str]) -> None:
     configured = connectors(**tasks)
-    found = eager.assign(configured, members)
+    found = assign_eagerly(configured, members)
     assert found.keys() == members
     assert counted(found.values()) == counted([configured])
     loads = [len(share.connectors) + len(share.tasks) for share in found.values()]

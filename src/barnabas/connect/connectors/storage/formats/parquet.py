@@ -254,10 +254,10 @@ def connect_of(type_: Any, *, optional: bool = False) -> Schema:
     return builder.optional(made) if optional else made
 
 
-def connect_struct(columns: Any, name: str | None = None) -> Schema:
+def connect_struct(columns: Any) -> Schema:
     """Return Arrow's columns as the schema of a struct. Raises DataError."""
     return builder.struct_of(
-        [(one.name, connect_of(one.type, optional=one.nullable)) for one in columns], name=name
+        [(one.name, connect_of(one.type, optional=one.nullable)) for one in columns]
     )
 
 
