@@ -124,9 +124,18 @@ class PostgresLog:
         """Return a cursor that begins at a split's start."""
         return PostgresCursor(self, start)
 
-    def snapshot_offset(self, point: SnapshotPoint, *, is_last: bool) -> dict[str, Any]:
+    @staticmethod
+    def snapshot_offset(point: SnapshotPoint, *, is_last: bool) -> dict[str, Any]:
         """Return what is stored of a snapshot that runs, or that has ended."""
-        return snapshot_offset(point, is_last=is_last)
+        state = {"snapshot_completed": True} if is_last else dict(SNAPSHOT_RUNS)
+        return {
+            **state,
+            "last_snapshot_record": is_last,
+            "lsn": point.lsn,
+            "txId": point.xid,
+            "ts_usec": point.time_us,
+            **point.log_begin.json(),
+        }
 
     def snapshot_source(self, point: SnapshotPoint, table: Table, mark: str) -> Struct:
         """Return the `source` of a row of a snapshot."""
@@ -334,16 +343,3 @@ def offset_at(
         "ts_usec": clock.time_ns() // 1000 if transaction is None else transaction.time_us,
     }
     return offset | position.json()
-
-
-def snapshot_offset(point: SnapshotPoint, *, is_last: bool) -> dict[str, Any]:
-    """Return what is stored of a snapshot that runs, or that has ended."""
-    state = {"snapshot_completed": True} if is_last else dict(SNAPSHOT_RUNS)
-    return {
-        **state,
-        "last_snapshot_record": is_last,
-        "lsn": point.lsn,
-        "txId": point.xid,
-        "ts_usec": point.time_us,
-        **point.log_begin.json(),
-    }

@@ -25,11 +25,7 @@ from barnabas.connect.cdc.snapshot import (
 from barnabas.connect.cdc.steps import Wanted
 from barnabas.connect.cdc.tables import Table
 from barnabas.connect.connectors.postgres.catalog import Catalog
-from barnabas.connect.connectors.postgres.log import (
-    PostgresLog,
-    SnapshotPoint,
-    snapshot_offset,
-)
+from barnabas.connect.connectors.postgres.log import PostgresLog, SnapshotPoint
 from barnabas.connect.connectors.postgres.positions import LogPosition, lsn_of
 from barnabas.connect.connectors.postgres.server import (
     command,
@@ -106,7 +102,7 @@ class HeldSnapshot:
 
     def offset(self) -> dict[str, Any]:
         """Return what is stored behind the splits that `next_splits` has given."""
-        state = snapshot_offset(self.point, is_last=self.is_planned_out)
+        state = PostgresLog.snapshot_offset(self.point, is_last=self.is_planned_out)
         return state | {"barnabas_splits": self._plan.count_planned}
 
     @property
@@ -119,8 +115,7 @@ class HeldSnapshot:
         self._connection.close()
 
     def _hold(self, name: str) -> None:
-        self._connection.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        self._connection.execute(f"SET TRANSACTION SNAPSHOT {literal(name)}".encode())
+        _share(self._connection, name)
         self._connection.execute(b"SET LOCAL idle_in_transaction_session_timeout = 0")
 
     def _point(self, lsn: int) -> SnapshotPoint:
@@ -163,6 +158,12 @@ def select(table: Table, settings: PostgresSettings, where: str = "", override: 
     return f"SELECT {columns} FROM {only}{quoted(table.schema)}.{quoted(table.name)}{where}"
 
 
+def _share(connection: psycopg.Connection[Any], snapshot: str) -> None:
+    """Begin a transaction that sees what another one's snapshot shows."""
+    connection.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    connection.execute(f"SET TRANSACTION SNAPSHOT {literal(snapshot)}".encode())
+
+
 class SnapshotReader:
     """Reads one split; runs on executors."""
 
@@ -173,9 +174,7 @@ class SnapshotReader:
     def read(self, split: SnapshotSplit) -> Iterator[SourceRecord]:
         try:
             with connect(self._settings) as connection:
-                connection.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                name = literal(split.point.id)
-                connection.execute(f"SET TRANSACTION SNAPSHOT {name}".encode())
+                _share(connection, split.point.id)
                 yield from self._records.records(split, self._rows(connection, split))
         except psycopg.Error as error:
             raise failure(error) from error

@@ -51,13 +51,7 @@ def _change_stream(one: SinkDocument) -> Model | None:
             return DeleteOne(found_by)
         case "update":
             described = _document(change.get("updateDescription"), "updateDescription")
-            _check_arrays(described)
-            update: Document = {}
-            fields = described.get("updatedFields")
-            if fields:
-                update["$set"] = _document(fields, "updatedFields")
-            if described.get("removedFields"):
-                update["$unset"] = dict.fromkeys(described["removedFields"], "")
+            update = _described_update(described)
             return UpdateOne(found_by, update) if update else None
     raise DataError(f"Unsupported operationType {operation}")
 
@@ -118,13 +112,7 @@ def _mongo_change(operation: str, one: SinkDocument) -> Model | None:
 def _mongo_update(found_by: Document, value: Document) -> Model | None:
     if value.get("after"):
         return ReplaceOne(found_by, _document(value["after"], "after"), upsert=True)
-    described = value.get("updateDescription") or {}
-    _check_arrays(described)
-    update: Document = {}
-    if described.get("updatedFields"):
-        update["$set"] = _document(described["updatedFields"], "updatedFields")
-    if described.get("removedFields"):
-        update["$unset"] = dict.fromkeys(described["removedFields"], "")
+    update = _described_update(value.get("updateDescription") or {})
     if not update and value.get("patch"):
         update = _document(value["patch"], "patch")
         update.pop("$v", None)
@@ -133,10 +121,17 @@ def _mongo_update(found_by: Document, value: Document) -> Model | None:
     return UpdateOne(found_by, update) if update else None
 
 
-def _check_arrays(described: Document) -> None:
-    """Arrays that were cut at their ends are named apart: without that the copy would differ."""
+def _described_update(described: Document) -> Document:
+    """Return the operators of an update, none if it is described by no field."""
+    # Arrays that were cut at their ends are named apart: without that the copy would differ.
     if described.get("truncatedArrays"):
         raise DataError("truncatedArrays of an update are not supported")
+    update: Document = {}
+    if described.get("updatedFields"):
+        update["$set"] = _document(described["updatedFields"], "updatedFields")
+    if described.get("removedFields"):
+        update["$unset"] = dict.fromkeys(described["removedFields"], "")
+    return update
 
 
 def _document(value: Any, name: str) -> Document:

@@ -186,8 +186,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _projector(values: Mapping[str, Any], part: str, *, is_blocked: bool) -> Process:
-    listed = str(values[f"{part}.projection.list"] or "")
-    fields = names(listed)
+    fields = names(str(values[f"{part}.projection.list"] or ""))
     kind = str(values[f"{part}.projection.type"]).lower()
     wanted = ("blocklist", "blacklist") if is_blocked else ("allowlist", "whitelist")
     project = without if is_blocked else only
@@ -201,8 +200,8 @@ def _projector(values: Mapping[str, Any], part: str, *, is_blocked: bool) -> Pro
 
 
 def _by_mapping(values: Mapping[str, Any]) -> Process:
-    names = {one["oldName"]: one["newName"] for one in _list(values, "field.renamer.mapping")}
-    return _renamer(lambda path, name: names.get(path, name))
+    new = {one["oldName"]: one["newName"] for one in _list(values, "field.renamer.mapping")}
+    return _renamer(lambda path, name: new.get(path, name))
 
 
 def _by_regex(values: Mapping[str, Any]) -> Process:
