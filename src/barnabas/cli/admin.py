@@ -37,7 +37,13 @@ from barnabas.kafka.wire_admin import (
 from barnabas.kafka.wire_routing import PartitionState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import partitions as partitions_messages
-from barnabas.protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.messages.configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from barnabas.protocol.messages.connections import ApiVersionsRequest
 from barnabas.protocol.messages.nodes import UnregisterBrokerRequest
 from barnabas.protocol.messages.partitions import ListPartitionReassignmentsRequest
@@ -288,23 +294,60 @@ def elect(
     return outcome
 
 
+TOPIC, BROKER = 2, 4
+"""Kinds of resources that have settings."""
+SET, DELETE = 0, 1
 STATIC = 4
 """config_source of what a broker's file says."""
 
 
-def static_config(admin: Admin, broker: int) -> dict[str, str]:
-    """The settings of a broker's file, without secrets. Raises CliError."""
+def broker_settings(
+    admin: Admin, broker: int | None, keys: Sequence[str] | None = None
+) -> list[Any]:
+    """The entries of DescribeConfigs for a broker, all or those of `keys`. Raises CliError.
+
+    None stands for the cluster-wide defaults of brokers (`kafka-configs --broker-defaults`): in the
+    protocol they belong to the broker without a name, which the client library refuses.
+    """
     resource = DescribeConfigsResource(
-        resource_type=4, resource_name=str(broker), configuration_keys=None
+        resource_type=BROKER,
+        resource_name="" if broker is None else str(broker),
+        configuration_keys=None if keys is None else list(keys),
     )
     response = admin.ask(
         DescribeConfigsRequest(resources=[resource], include_synonyms=True), broker
     )
     result = response.results[0]
     if result.error_code != ErrorCode.NONE:
-        raise from_code(result.error_code, result.error_message, f"node {broker}")
+        what = "broker defaults" if broker is None else f"node {broker}"
+        raise from_code(result.error_code, result.error_message, what)
+    return list(result.configs)
+
+
+def changed_settings(
+    kind: int, name: str, values: Mapping[str, str | None]
+) -> AlterConfigsResource:
+    """The part of a request that sets settings of a resource, and removes those that are None."""
+    configs = [
+        AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
+        for key, value in values.items()
+    ]
+    return AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+
+
+def alter_broker_defaults(admin: Admin, values: Mapping[str, str | None]) -> None:
+    """Set and remove cluster-wide defaults of brokers. Raises CliError."""
+    resource = changed_settings(BROKER, "", values)
+    response = admin.ask(IncrementalAlterConfigsRequest(resources=[resource]))
+    result = response.responses[0]
+    if result.error_code != ErrorCode.NONE:
+        raise from_code(result.error_code, result.error_message, "broker defaults")
+
+
+def static_config(admin: Admin, broker: int) -> dict[str, str]:
+    """The settings of a broker's file, without secrets. Raises CliError."""
     found: dict[str, str] = {}
-    for entry in result.configs:
+    for entry in broker_settings(admin, broker):
         for synonym in entry.synonyms:
             is_own = synonym.source == STATIC and synonym.name == entry.name
             if is_own and synonym.value is not None and not entry.is_sensitive:
@@ -315,7 +358,7 @@ def static_config(admin: Admin, broker: int) -> dict[str, str]:
 def topic_values(admin: Admin, topics: Sequence[str], key: str) -> dict[str, str]:
     """One key of each topic, overridden or not. Raises CliError."""
     resources = [
-        DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=[key])
+        DescribeConfigsResource(resource_type=TOPIC, resource_name=name, configuration_keys=[key])
         for name in topics
     ]
     response = admin.ask(DescribeConfigsRequest(resources=resources))
@@ -329,14 +372,8 @@ def topic_values(admin: Admin, topics: Sequence[str], key: str) -> dict[str, str
 
 def broker_values(admin: Admin, broker: int, keys: Sequence[str]) -> dict[str, str]:
     """Those of `keys` that a broker knows, with its values. Raises CliError."""
-    resource = DescribeConfigsResource(
-        resource_type=4, resource_name=str(broker), configuration_keys=list(keys)
-    )
-    response = admin.ask(DescribeConfigsRequest(resources=[resource]), broker)
-    result = response.results[0]
-    if result.error_code != ErrorCode.NONE:
-        raise from_code(result.error_code, result.error_message, f"node {broker}")
-    return {entry.name: entry.value for entry in result.configs if entry.value is not None}
+    entries = broker_settings(admin, broker, keys)
+    return {entry.name: entry.value for entry in entries if entry.value is not None}
 
 
 # -- log directories

@@ -1,6 +1,6 @@
 """`barnabas config`: dynamic configuration of topics, brokers and groups."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -136,36 +136,33 @@ def describe(connection: Connection, kind: str, name: str) -> list[dict[str, Any
     futures = connection.admin.describe_configs([resource], request_timeout=connection.timeout_s)
     entries = connection.wait(futures[resource], f"{kind} {name}".strip())
     return [
-        {
-            "key": entry.name,
-            "value": HIDDEN if entry.is_sensitive else entry.value,
-            "source": SOURCES.get(int(entry.source), str(entry.source)),
-            "read_only": bool(entry.is_read_only),
-            "synonyms": [
-                f"{synonym.name}={HIDDEN if entry.is_sensitive else synonym.value}"
-                for synonym in entry.synonyms.values()
-            ],
-        }
+        _row(entry, int(entry.source), bool(entry.is_read_only), entry.synonyms.values())
         for _, entry in sorted(entries.items())
     ]
 
 
 def _describe_defaults(connection: Connection) -> list[dict[str, Any]]:
-    from barnabas.cli.cluster import broker_defaults
+    from barnabas.cli.admin import Admin, broker_settings
 
+    with Admin(connection) as admin:
+        entries = broker_settings(admin, None)
     return [
-        {
-            "key": entry.name,
-            "value": HIDDEN if entry.is_sensitive else entry.value,
-            "source": SOURCES.get(entry.config_source, str(entry.config_source)),
-            "read_only": entry.read_only,
-            "synonyms": [
-                f"{synonym.name}={HIDDEN if entry.is_sensitive else synonym.value}"
-                for synonym in entry.synonyms
-            ],
-        }
-        for entry in sorted(broker_defaults.describe(connection), key=lambda entry: entry.name)
+        _row(entry, entry.config_source, entry.read_only, entry.synonyms)
+        for entry in sorted(entries, key=lambda entry: entry.name)
     ]
+
+
+def _row(entry: Any, source: int, is_read_only: bool, synonyms: Iterable[Any]) -> dict[str, Any]:
+    return {
+        "key": entry.name,
+        "value": HIDDEN if entry.is_sensitive else entry.value,
+        "source": SOURCES.get(source, str(source)),
+        "read_only": is_read_only,
+        "synonyms": [
+            f"{synonym.name}={HIDDEN if entry.is_sensitive else synonym.value}"
+            for synonym in synonyms
+        ],
+    }
 
 
 def overrides(connection: Connection, kind: str, name: str) -> dict[str, str]:
@@ -183,9 +180,10 @@ def alter(
 ) -> None:
     """Set and unset keys, leaving the others as they are. Raises CliError."""
     if kind == "broker" and name == BROKER_DEFAULTS:
-        from barnabas.cli.cluster import broker_defaults
+        from barnabas.cli.admin import Admin, alter_broker_defaults
 
-        broker_defaults.alter(connection, values, unset)
+        with Admin(connection) as admin:
+            alter_broker_defaults(admin, {**values, **dict.fromkeys(unset)})
         return
     from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
 

@@ -1,6 +1,5 @@
 """`barnabas console`: the web console of a cluster and its services, in the foreground."""
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -8,9 +7,8 @@ import click
 from barnabas.base.telemetry import Logs
 from barnabas.cli.client_config import read_client_file
 from barnabas.cli.connection import command_config_option
-from barnabas.cli.errors import CliError, ExitCode, extra_packages
-from barnabas.cli.output import print_json
-from barnabas.cli.service_options import service_options, service_properties
+from barnabas.cli.errors import extra_packages
+from barnabas.cli.service_options import say_ready, service_options, service_properties
 
 if TYPE_CHECKING:
     from barnabas.console.server import ConsoleServer
@@ -74,7 +72,6 @@ def _run(values: dict[str, str], clients: dict[str, str], logs: Logs, as_json: b
     with extra_packages("console", "the console needs"):
         from barnabas.console.config import ConsoleConfig
         from barnabas.console.server import run_console
-        from barnabas.web.listening import CannotListenError
     from barnabas.base import telemetry
 
     telemetry.configure(logs)
@@ -82,15 +79,8 @@ def _run(values: dict[str, str], clients: dict[str, str], logs: Logs, as_json: b
 
     def ready(server: "ConsoleServer") -> None:
         urls = [str(listener) for listener in server.listeners]
-        if as_json:
-            facts = {"listeners": urls, "bootstrap_servers": config.bootstrap_servers}
-            print_json({"ready": True, **facts})
-        else:
-            click.echo(f"Console: {', '.join(urls)} of the cluster at {config.bootstrap_servers}")
-        sys.stdout.flush()
+        facts = {"listeners": urls, "bootstrap_servers": config.bootstrap_servers}
+        text = f"Console: {', '.join(urls)} of the cluster at {config.bootstrap_servers}"
+        say_ready(facts, text, as_json=as_json)
 
-    try:
-        return run_console(config, ready)
-    except CannotListenError as error:
-        hint = "choose another address with --listeners"
-        raise CliError(str(error), ExitCode.REFUSED, hint) from error
+    return run_console(config, ready)

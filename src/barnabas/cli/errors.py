@@ -157,7 +157,8 @@ def from_exception(error: Exception) -> CliError | None:
     if type(error).__name__ in ("KafkaException", "KafkaError"):
         return from_kafka(error)
     if isinstance(error, ShownError):
-        return CliError(str(error), ExitCode.USAGE if error.is_wrong_usage else ExitCode.REFUSED)
+        code = ExitCode.USAGE if error.is_wrong_usage else ExitCode.REFUSED
+        return CliError(str(error), code, error.hint)
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return CliError(f"{error.filename}: {error.strerror}", ExitCode.NOT_FOUND)
     if isinstance(error, OSError):

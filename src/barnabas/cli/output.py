@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -18,6 +18,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def json_option(function: Function) -> Function:
     """The --json flag, as the argument `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")(function)
+
+
+def row_of(item: object, columns: Iterable[str]) -> Row:
+    """The attributes of an object that have the names of columns."""
+    return {column: getattr(item, column) for column in columns}
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -1,9 +1,10 @@
-"""Options of the services beside the brokers: the schema registry and the SQL server."""
+"""Options of the services beside the brokers, and the line that says that one of them serves."""
 
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -11,7 +12,7 @@ from barnabas.base.config.properties import from_flags
 from barnabas.cli.connection import DEFAULT_BOOTSTRAP
 from barnabas.cli.node_options import log_options, read_properties
 from barnabas.cli.option_sets import Function
-from barnabas.cli.output import json_option
+from barnabas.cli.output import Output, json_option
 
 BOOTSTRAP_VARIABLE: Final = "BARNABAS_BOOTSTRAP_SERVERS"
 
@@ -46,6 +47,12 @@ def service_options(whose: str, default_listener: str) -> Callable[[Function], F
         json_option,
     )
     return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
+
+
+def say_ready(facts: Mapping[str, Any], text: str, *, as_json: bool) -> None:
+    """Say that a service serves: what it is, as JSON or in words."""
+    Output(as_json).result({"ready": True, **facts}, text)
+    sys.stdout.flush()
 
 
 def service_properties(

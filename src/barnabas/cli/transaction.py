@@ -4,10 +4,11 @@ import click
 
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.output import Output, Row, json_option, row_of
 from barnabas.cli.prompts import confirm
 
 MINUTE_MS = 60_000
+PRODUCER = ("producer_id", "producer_epoch", "coordinator_epoch")
 
 
 @click.group()
@@ -60,16 +61,8 @@ def list_command(
             longer_than_ms=-1 if duration_filter is None else duration_filter,
             pattern=pattern,
         )
-    rows: list[Row] = [
-        {
-            "transactional_id": item.transactional_id,
-            "coordinator": item.coordinator,
-            "producer_id": item.producer_id,
-            "state": item.state,
-        }
-        for item in transactions
-    ]
     columns = ("transactional_id", "coordinator", "producer_id", "state")
+    rows = [row_of(item, columns) for item in transactions]
     Output(as_json).rows(rows, columns, "There are no transactions.")
 
 
@@ -85,15 +78,13 @@ def describe_command(connection: Connection, names: tuple[str, ...], as_json: bo
     with Admin(connection) as admin:
         described = [admin.run(describe_transaction, name) for name in names]
     now = now_ms()
+    shown = (
+        *("transactional_id", "coordinator", "producer_id", "producer_epoch", "state"),
+        *("timeout_ms", "started_ms"),
+    )
     rows: list[Row] = [
         {
-            "transactional_id": item.transactional_id,
-            "coordinator": item.coordinator,
-            "producer_id": item.producer_id,
-            "producer_epoch": item.producer_epoch,
-            "state": item.state,
-            "timeout_ms": item.timeout_ms,
-            "started_ms": item.started_ms,
+            **row_of(item, shown),
             "duration_ms": None if item.started_ms is None else now - item.started_ms,
             "partitions": [str(place) for place in item.partitions],
         }
@@ -132,10 +123,7 @@ def describe_producers_command(
         producers = admin.run(producers_of, TopicPartition(topic, partition), broker_id)
     rows: list[Row] = [
         {
-            "producer_id": item.producer_id,
-            "producer_epoch": item.producer_epoch,
-            "coordinator_epoch": item.coordinator_epoch,
-            "last_sequence": item.last_sequence,
+            **row_of(item, (*PRODUCER, "last_sequence")),
             "last_timestamp": item.last_timestamp_ms,
             "start_offset": item.start_offset,
         }
@@ -200,10 +188,7 @@ def find_hanging_command(
         {
             "topic": item.place.topic,
             "partition": item.place.partition,
-            "producer_id": item.producer_id,
-            "producer_epoch": item.producer_epoch,
-            "coordinator_epoch": item.coordinator_epoch,
-            "start_offset": item.start_offset,
+            **row_of(item, (*PRODUCER, "start_offset")),
             "last_timestamp": item.last_timestamp_ms,
             "duration_min": (now - item.last_timestamp_ms) // MINUTE_MS,
         }

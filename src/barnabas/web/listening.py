@@ -3,9 +3,13 @@
 import socket
 from dataclasses import dataclass, replace
 
+from barnabas.base.errors import ShownError
 
-class CannotListenError(Exception):
+
+class CannotListenError(ShownError):
     """An address cannot be bound. The message names it; `why` is the rest of it."""
+
+    hint = "choose another address with --listeners"
 
     def __init__(self, listener: "ListenAddress", why: str) -> None:
         super().__init__(f"cannot listen at {listener}: {why}")

@@ -6,12 +6,11 @@ it is for: all that exist as leaders, those that are being made as followers.
 
 from collections.abc import Iterable, Sequence
 
-from barnabas.cli.admin import Admin
+from barnabas.cli.admin import BROKER, TOPIC, Admin, changed_settings
 from barnabas.cli.balance.model import Move
 from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.configs import (
-    AlterableConfig,
     AlterConfigsResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -23,8 +22,6 @@ FOLLOWER_RATE_KEY = "follower.replication.throttled.rate"
 LEADER_REPLICAS_KEY = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS_KEY = "follower.replication.throttled.replicas"
 RATES = (LEADER_RATE_KEY, FOLLOWER_RATE_KEY)
-TOPIC, BROKER = 2, 4
-SET, DELETE = 0, 1
 DYNAMIC_BROKER = 2
 """config_source of a value that was set for one broker."""
 DYNAMIC_TOPIC = 1
@@ -35,14 +32,16 @@ def set_throttles(
 ) -> None:
     """Let the copying of `moves` take at most `rate_bytes_per_s` per broker. Raises CliError."""
     topics = [
-        _resource(TOPIC, name, [(LEADER_REPLICAS_KEY, leaders), (FOLLOWER_REPLICAS_KEY, followers)])
+        changed_settings(
+            TOPIC, name, {LEADER_REPLICAS_KEY: leaders, FOLLOWER_REPLICAS_KEY: followers}
+        )
         for name, leaders, followers in _replicas_by_topic(moves)
     ]
     _alter(admin, topics)
     involved = {broker for move in moves for broker in (*move.before, *move.after)}
     for broker in sorted(involved & set(live)):
-        rates = [(name, str(rate_bytes_per_s)) for name in RATES]
-        _alter(admin, [_resource(BROKER, str(broker), rates)], broker)
+        rates = dict.fromkeys(RATES, str(rate_bytes_per_s))
+        _alter(admin, [changed_settings(BROKER, str(broker), rates)], broker)
 
 
 def clear_throttles(admin: Admin, topics: Iterable[str], brokers: Iterable[int]) -> list[int]:
@@ -50,17 +49,13 @@ def clear_throttles(admin: Admin, topics: Iterable[str], brokers: Iterable[int])
 
     Only a broker itself takes a change of its configuration; returns those that do not answer.
     """
-    names = sorted(set(topics))
-    both: list[tuple[str, str | None]] = [
-        (LEADER_REPLICAS_KEY, None),
-        (FOLLOWER_REPLICAS_KEY, None),
-    ]
-    _alter(admin, [_resource(TOPIC, name, both) for name in names])
+    both = dict.fromkeys((LEADER_REPLICAS_KEY, FOLLOWER_REPLICAS_KEY))
+    _alter(admin, [changed_settings(TOPIC, name, both) for name in sorted(set(topics))])
     silent = []
     for broker in sorted(set(brokers)):
-        rates = [_resource(BROKER, str(broker), [(name, None) for name in RATES])]
+        rates = changed_settings(BROKER, str(broker), dict.fromkeys(RATES))
         try:
-            _alter(admin, rates, broker)
+            _alter(admin, [rates], broker)
         except CliError as error:
             if error.code is not ExitCode.UNREACHABLE:
                 raise
@@ -109,16 +104,6 @@ def _replicas_by_topic(moves: Sequence[Move]) -> list[tuple[str, str, str]]:
                 f"{move.index}:{broker}" for broker in move.adding
             )
     return [(name, ",".join(leaders[name]), ",".join(followers[name])) for name in leaders]
-
-
-def _resource(
-    kind: int, name: str, values: Sequence[tuple[str, str | None]]
-) -> AlterConfigsResource:
-    configs = [
-        AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
-        for key, value in values
-    ]
-    return AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
 
 
 def _alter(

@@ -4,7 +4,6 @@ A worker of connectors, and Kafka's connect-mirror-maker.sh.
 """
 
 import signal
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,8 @@ import click
 from barnabas.base.telemetry import Logs
 from barnabas.cli.errors import CliError, ExitCode, extra_packages
 from barnabas.cli.node_options import log_options
-from barnabas.cli.output import counted, json_option, print_json
-from barnabas.cli.service_options import service_properties
+from barnabas.cli.output import counted, json_option
+from barnabas.cli.service_options import say_ready, service_properties
 
 if TYPE_CHECKING:
     from barnabas.connect.rest.run import ConnectServer
@@ -92,7 +91,6 @@ def _run(values: dict[str, str], connectors: tuple[str, ...], logs: Logs, as_jso
         from barnabas.connect.worker.making import NoClusterError
         from barnabas.connect.worker.settings import is_distributed
         from barnabas.schemas.data.errors import ConfigError, ConnectError
-        from barnabas.web.listening import CannotListenError
     from barnabas.base import telemetry
     from barnabas.base.config.properties import parse_properties
 
@@ -119,15 +117,12 @@ def _run(values: dict[str, str], connectors: tuple[str, ...], logs: Logs, as_jso
             "cluster_id": server.herder.cluster_id,
             "connectors": server.herder.connectors(),
         }
-        if as_json:
-            print_json({"ready": True, **facts})
-        else:
-            click.echo(
-                f"Connect worker: {', '.join(facts['listeners'])}, {server.mode}, cluster "
-                f"{facts['cluster_id'] or 'unknown'} at {facts['bootstrap_servers']}, "
-                f"{counted(len(facts['connectors']), 'connector')}"
-            )
-        sys.stdout.flush()
+        text = (
+            f"Connect worker: {', '.join(facts['listeners'])}, {server.mode}, cluster "
+            f"{facts['cluster_id'] or 'unknown'} at {facts['bootstrap_servers']}, "
+            f"{counted(len(facts['connectors']), 'connector')}"
+        )
+        say_ready(facts, text, as_json=as_json)
 
     try:
         return run_worker(values, [read(path) for path in connectors], ready)
@@ -135,8 +130,6 @@ def _run(values: dict[str, str], connectors: tuple[str, ...], logs: Logs, as_jso
         raise CliError(str(error), ExitCode.USAGE) from error
     except NoClusterError as error:
         raise CliError(str(error), ExitCode.UNREACHABLE) from error
-    except CannotListenError as error:
-        raise CliError(str(error), hint="choose another address with --listeners") from error
     except ConnectError as error:
         raise CliError(str(error)) from error
 
@@ -173,11 +166,7 @@ def mirror_command(properties: str, clusters: str, logs: Logs, as_json: bool) ->
         try:
             mirror.start()
             flows = [f"{flow.source}->{flow.target}" for flow in mirror.flows]
-            if as_json:
-                print_json({"ready": True, "flows": flows})
-            else:
-                click.echo(f"mirroring {', '.join(flows)}")
-            sys.stdout.flush()
+            say_ready({"flows": flows}, f"mirroring {', '.join(flows)}", as_json=as_json)
             stopping.wait()
         finally:
             mirror.close()

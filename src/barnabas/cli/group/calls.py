@@ -4,7 +4,7 @@ ListGroups with types (KIP-848), share groups (KIP-932) and Streams groups (KIP-
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -69,39 +69,49 @@ def describe_streams_group(admin: Admin, group: str) -> tuple[int, Any]:
 
 
 def _described(admin: Admin, group: str, request: Message) -> tuple[int, Any]:
-    coordinator, answer = _ask(
-        admin, group, request, lambda answer: [item.error_code for item in answer.groups]
+    coordinator, answer = _ask(admin, group, request, lambda answer: answer.groups)
+    return coordinator, answer.groups[0]
+
+
+def _ask(
+    admin: Admin,
+    group: str,
+    request: Message,
+    parts: Callable[[Any], Sequence[Any]] = lambda answer: (answer,),
+) -> tuple[int, Any]:
+    """The group's coordinator and its answer. Raises CliError for an error in one of its parts."""
+    coordinator, answer = admin.run(
+        ask_coordinator,
+        group,
+        GROUP,
+        request,
+        lambda answer: [part.error_code for part in parts(answer)],
     )
-    (found,) = answer.groups
-    if found.error_code != ErrorCode.NONE:
-        raise from_code(found.error_code, found.error_message, group)
-    return coordinator, found
+    for part in parts(answer):
+        _check(part, group)
+    return coordinator, answer
 
 
-def _ask(admin: Admin, group: str, request: Message, codes: Any) -> tuple[int, Any]:
-    return admin.run(ask_coordinator, group, GROUP, request, codes)
+def _check(part: Any, what: str) -> None:
+    """Raise CliError for a part of an answer that is an error."""
+    if part.error_code != ErrorCode.NONE:
+        raise from_code(part.error_code, getattr(part, "error_message", None), what)
+
+
+def _check_partitions(topics: Iterable[Any]) -> Iterator[tuple[tuple[str, int], Any]]:
+    """The partitions of an answer by topic and number. Raises CliError for one that is an error."""
+    for topic in topics:
+        for part in topic.partitions:
+            _check(part, f"{topic.topic_name}-{part.partition_index}")
+            yield (topic.topic_name, part.partition_index), part
 
 
 def share_offsets(admin: Admin, group: str) -> dict[tuple[str, int], Any]:
     """The start offsets of a share group, by topic and partition. Raises CliError."""
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
-    _, answer = _ask(
-        admin,
-        group,
-        DescribeShareGroupOffsetsRequest(groups=[asked]),
-        lambda answer: [item.error_code for item in answer.groups],
-    )
-    (found,) = answer.groups
-    if found.error_code != ErrorCode.NONE:
-        raise from_code(found.error_code, found.error_message, group)
-    offsets = {}
-    for topic in found.topics:
-        for part in topic.partitions:
-            if part.error_code != ErrorCode.NONE:
-                where = f"{topic.topic_name}-{part.partition_index}"
-                raise from_code(part.error_code, part.error_message, where)
-            offsets[topic.topic_name, part.partition_index] = part
-    return offsets
+    request = DescribeShareGroupOffsetsRequest(groups=[asked])
+    _, found = _described(admin, group, request)
+    return dict(_check_partitions(found.topics))
 
 
 def alter_share_offsets(admin: Admin, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
@@ -120,14 +130,8 @@ def alter_share_offsets(admin: Admin, group: str, offsets: Mapping[tuple[str, in
             for name, found in topics.items()
         ],
     )
-    _, answer = _ask(admin, group, request, lambda answer: [answer.error_code])
-    if answer.error_code != ErrorCode.NONE:
-        raise from_code(answer.error_code, answer.error_message, group)
-    for topic in answer.responses:
-        for part in topic.partitions:
-            if part.error_code != ErrorCode.NONE:
-                where = f"{topic.topic_name}-{part.partition_index}"
-                raise from_code(part.error_code, part.error_message, where)
+    _, answer = _ask(admin, group, request)
+    list(_check_partitions(answer.responses))
 
 
 def delete_share_offsets(admin: Admin, group: str, topics: Iterable[str]) -> None:
@@ -136,23 +140,15 @@ def delete_share_offsets(admin: Admin, group: str, topics: Iterable[str]) -> Non
         group_id=group,
         topics=[DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics],
     )
-    _, answer = _ask(admin, group, request, lambda answer: [answer.error_code])
-    if answer.error_code != ErrorCode.NONE:
-        raise from_code(answer.error_code, answer.error_message, group)
+    _, answer = _ask(admin, group, request)
     for topic in answer.responses:
-        if topic.error_code != ErrorCode.NONE:
-            raise from_code(topic.error_code, topic.error_message, topic.topic_name)
+        _check(topic, topic.topic_name)
 
 
 def delete_group(admin: Admin, group: str) -> None:
     """Delete a group of any type; it must have no members. Raises CliError."""
     request = DeleteGroupsRequest(groups_names=[group])
-    _, answer = _ask(
-        admin, group, request, lambda answer: [item.error_code for item in answer.results]
-    )
-    (result,) = answer.results
-    if result.error_code != ErrorCode.NONE:
-        raise from_code(result.error_code, None, group)
+    _ask(admin, group, request, lambda answer: answer.results)
 
 
 def commit_offsets(

@@ -21,7 +21,7 @@ from barnabas.cli.group.options import (
     topics_options,
     yes_option,
 )
-from barnabas.cli.output import Output, Row, counted, json_option
+from barnabas.cli.output import Output, Row, counted, json_option, row_of
 from barnabas.cli.prompts import confirm
 from barnabas.cli.records.positions import Kind, Position, list_offsets, resolve
 
@@ -64,10 +64,9 @@ def list_command(
 
     with Admin(connection) as admin:
         groups = list_groups(admin, states=states, types=types)
-    rows: list[Row] = [
-        {"group": item.group, "state": item.state, "type": item.type} for item in groups
-    ]
-    Output(as_json).rows(rows, ("group", "state", "type"), "There are no groups.")
+    columns = ("group", "state", "type")
+    rows = [row_of(item, columns) for item in groups]
+    Output(as_json).rows(rows, columns, "There are no groups.")
 
 
 @command.command("describe", epilog="\b\nExample:\n  barnabas group describe reports\n")
@@ -184,7 +183,7 @@ def _offset_rows(
 
 @command.command("delete", epilog="\b\nExample:\n  barnabas group delete reports --yes\n")
 @click.argument("names", nargs=-1, required=True)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option
 @json_option
 @connection_options
 def delete_command(

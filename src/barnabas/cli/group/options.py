@@ -7,7 +7,7 @@ import click
 
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, Row
+from barnabas.cli.output import Output, Row, row_of
 from barnabas.cli.prompts import confirm
 from barnabas.cli.records.positions import HELP, PositionType, topic_partitions
 
@@ -197,8 +197,9 @@ def list_of_type(
 
     with Admin(connection) as admin:
         groups = list_groups(admin, states=states, types=[kind])
-    rows: list[Row] = [{"group": item.group, "state": item.state} for item in groups]
-    Output(as_json).rows(rows, ("group", "state"), f"There are no {kind} groups.")
+    columns = ("group", "state")
+    rows = [row_of(item, columns) for item in groups]
+    Output(as_json).rows(rows, columns, f"There are no {kind} groups.")
 
 
 def which_option(function: Function) -> Function:

@@ -1,7 +1,6 @@
 """`barnabas registry start`: a schema registry in the foreground."""
 
 import logging
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -9,8 +8,7 @@ import click
 from barnabas.base.telemetry import Logs
 from barnabas.cli.connection import reachable
 from barnabas.cli.errors import CliError, ExitCode, extra_packages
-from barnabas.cli.output import print_json
-from barnabas.cli.service_options import service_options, service_properties
+from barnabas.cli.service_options import say_ready, service_options, service_properties
 
 if TYPE_CHECKING:
     from barnabas.registry.server import RegistryServer
@@ -61,7 +59,6 @@ def _run(values: dict[str, str], logs: Logs, as_json: bool) -> int:
         from barnabas.registry.kafka.faults import StoreError
         from barnabas.registry.server import run_registry
         from barnabas.schemas.formats import all_formats
-        from barnabas.web.listening import CannotListenError
     from barnabas.base import telemetry
 
     config = RegistryConfig(values)
@@ -80,20 +77,15 @@ def _run(values: dict[str, str], logs: Logs, as_json: bool) -> int:
             "cluster_id": server.store.cluster_id,
             "topic": config.topic,
         }
-        if as_json:
-            print_json({"ready": True, **facts})
-        else:
-            click.echo(
-                f"Schema registry: {', '.join(urls)}, topic {config.topic} of cluster "
-                f"{server.store.cluster_id or 'unknown'} at {facts['bootstrap_servers']}"
-            )
-        sys.stdout.flush()
+        text = (
+            f"Schema registry: {', '.join(urls)}, topic {config.topic} of cluster "
+            f"{server.store.cluster_id or 'unknown'} at {facts['bootstrap_servers']}"
+        )
+        say_ready(facts, text, as_json=as_json)
 
     formats = all_formats(config.get_int("schema.cache.size"))
     try:
         return run_registry(config, formats, ready)
-    except CannotListenError as error:
-        raise CliError(str(error), hint="choose another address with --listeners") from error
     except StoreError as error:
         is_late = isinstance(error.__cause__, TimeoutError)
         raise CliError(str(error), ExitCode.UNREACHABLE if is_late else ExitCode.REFUSED) from error

@@ -1,6 +1,5 @@
 """`barnabas sql server`: a server with ksqlDB's REST interface, in the foreground."""
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -9,8 +8,8 @@ from barnabas.base.telemetry import Logs
 from barnabas.cli.client_config import read_client_file
 from barnabas.cli.connection import Connection, command_config_option
 from barnabas.cli.errors import CliError, ExitCode, extra_packages
-from barnabas.cli.output import counted, print_json
-from barnabas.cli.service_options import service_options, service_properties
+from barnabas.cli.output import counted
+from barnabas.cli.service_options import say_ready, service_options, service_properties
 
 if TYPE_CHECKING:
     from barnabas.sql.server.run import Server
@@ -99,7 +98,6 @@ def _run(values: dict[str, str], logs: Logs, as_json: bool) -> int:
         from barnabas.sql.engine.command_log import CommandLogError
         from barnabas.sql.server.run import run_server
         from barnabas.sql.udf import ExtensionError
-        from barnabas.web.listening import CannotListenError
 
     def ready(server: "Server") -> None:
         urls = [str(listener) for listener in server.listeners]
@@ -110,21 +108,16 @@ def _run(values: dict[str, str], logs: Logs, as_json: bool) -> int:
             "cluster_id": server.cluster.cluster_id,
             "queries": len(server.engine.queries),
         }
-        if as_json:
-            print_json({"ready": True, **facts})
-        else:
-            click.echo(
-                f"SQL server: {', '.join(urls)}, service {config.service_id} on cluster "
-                f"{facts['cluster_id'] or 'unknown'} at {config.bootstrap_servers}, "
-                f"{counted(len(server.engine.queries), 'query', 'queries')}"
-            )
-        sys.stdout.flush()
+        text = (
+            f"SQL server: {', '.join(urls)}, service {config.service_id} on cluster "
+            f"{facts['cluster_id'] or 'unknown'} at {config.bootstrap_servers}, "
+            f"{counted(len(server.engine.queries), 'query', 'queries')}"
+        )
+        say_ready(facts, text, as_json=as_json)
 
     try:
         return run_server(config, ready, session)
     except (ServerConfigError, ExtensionError) as error:
         raise CliError(str(error), ExitCode.USAGE) from error
-    except CannotListenError as error:
-        raise CliError(str(error), hint="choose another address with --listeners") from error
     except (ClusterError, CommandLogError) as error:
         raise CliError(str(error), ExitCode.UNREACHABLE) from error
