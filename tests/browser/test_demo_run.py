@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from barnabas.demo.database.place import find_programs
 from barnabas.demo.identity import start_time
 from barnabas.demo.outside import fetch_json
-from barnabas.demo.registry import registry_spec
+from barnabas.demo.parts.servers import registry_spec
 from barnabas.demo.schemas import AVRO_TOPICS
 from barnabas.demo.topics import SQL_TOPICS
 from barnabas.demo.workspace import Workspace

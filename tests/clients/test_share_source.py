@@ -27,8 +27,7 @@ from barnabas.protocol.messages.share_groups import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
 )
-from barnabas.spark.datasource.share import ShareReader
-from barnabas.spark.datasource.share_options import read_options
+from barnabas.spark.datasource.share import ShareReader, read_options
 from barnabas.spark.datasource.share_ranges import Partition
 from barnabas.spark.datasource.share_records import close_readers
 from barnabas.spark.datasource.share_session import Session, ShareSourceError

@@ -22,8 +22,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from barnabas.spark.datasource.share import ShareReader
-from barnabas.spark.datasource.share_options import read_options
+from barnabas.spark.datasource.share import ShareReader, read_options
 from support.patience import PATIENCE_S
 
 Row = dict[str, Any]

@@ -65,7 +65,6 @@ class Connection:
             "bootstrap.servers": self.bootstrap_servers,
             "client.id": "barnabas-cli",
             "log_level": 0,
-            "logger": None,
             **self.config,
             **more,
         }

@@ -45,7 +45,11 @@ class HttpService(ABC):
     def refused(self, url: str, status: int, number: int, message: str) -> CliError:
         """The error for an answer with a service's own number and text."""
 
-    def request(
+    def get(self, *path: str | int, **query: Any) -> Any:
+        """The answer to GET. Raises as `ask` does."""
+        return self.ask("GET", path, query)
+
+    def ask(
         self,
         method: str,
         path: Sequence[str | int],

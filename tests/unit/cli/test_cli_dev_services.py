@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.base.config.properties import from_flags
 from barnabas.cli.dev.services import Beside
-from barnabas.cli.registry.start import start_command
+from barnabas.cli.registry.command import start_command
 from barnabas.registry.config import RegistryConfig
 
 

@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 from barnabas.base.config.properties import from_flags
-from barnabas.cli.registry.start import start_command
-from barnabas.demo.registry import registry_spec
+from barnabas.cli.registry.command import start_command
+from barnabas.demo.parts.servers import registry_spec
 from barnabas.demo.workspace import Settings
 from barnabas.registry.config import RegistryConfig
 

@@ -10,8 +10,8 @@ import pytest
 
 from barnabas.base.ids import Uuid
 from barnabas.spark.datasource.options import OptionError
+from barnabas.spark.datasource.share import read_options
 from barnabas.spark.datasource.share_ledger import Verdict
-from barnabas.spark.datasource.share_options import read_options
 from barnabas.spark.datasource.share_ranges import Delivery, Partition
 from barnabas.spark.datasource.share_verdicts import (
     VerdictError,

@@ -132,6 +132,6 @@ def apply_command(connect: Connect, folder: str, prune: bool, yes: bool, as_json
         elif one.action == "create":
             create(connect, files[one.name])
         else:
-            connect.ask("PUT", ("connectors", one.name, "config"), files[one.name].config)
+            connect.ask("PUT", ("connectors", one.name, "config"), body=files[one.name].config)
     rows = [{"connector": one.name, "action": f"{one.action}d"} for one in changes]
     output.rows(rows, ("connector", "action"), "Nothing differs.")

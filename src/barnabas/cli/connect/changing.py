@@ -13,7 +13,7 @@ from barnabas.base.config.properties import from_flags
 from barnabas.cli.connect.client import Connect, connect_options
 from barnabas.cli.connect.files import Wanted, read_file
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, json_option
+from barnabas.cli.output import Output, counted, json_option
 from barnabas.cli.prompts import confirm
 
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
@@ -43,8 +43,7 @@ def create_command(
     """
     wanted = Wanted(what, from_flags(settings)) if settings else read_file(what)
     info = create(connect, wanted, state)
-    tasks = len(info["tasks"])
-    text = f"{wanted.name} is created, with {tasks} task{'' if tasks == 1 else 's'}"
+    text = f"{wanted.name} is created, with {counted(len(info['tasks']), 'task')}"
     Output(as_json).result(info, text)
 
 
@@ -54,7 +53,7 @@ def create(connect: Connect, wanted: Wanted, state: str | None = None) -> Any:
     initial = state.upper() if state else wanted.state
     if initial is not None:
         body["initial_state"] = initial
-    return connect.ask("POST", ("connectors",), body)
+    return connect.ask("POST", ("connectors",), body=body)
 
 
 @click.command(
@@ -74,7 +73,7 @@ def patch_command(
     changes: dict[str, str | None] = {**from_flags(settings), **dict.fromkeys(removed)}
     if not changes:
         raise CliError("nothing is to be changed", ExitCode.USAGE, "give KEY=VALUE or --remove")
-    info = connect.ask("PATCH", ("connectors", name, "config"), changes)
+    info = connect.ask("PATCH", ("connectors", name, "config"), body=changes)
     Output(as_json).result(info, f"{name} is changed")
 
 
@@ -182,7 +181,7 @@ def alter_command(connect: Connect, name: str, file: str, as_json: bool) -> None
     FILE has the form that `get --json` prints; - is standard input.
     """
     body = _read(file)
-    answer = connect.ask("PATCH", ("connectors", name, "offsets"), body)
+    answer = connect.ask("PATCH", ("connectors", name, "offsets"), body=body)
     Output(as_json).result(answer, answer["message"])
 
 

@@ -36,28 +36,24 @@ class Connect(HttpService):
         """See HttpService."""
         return RefusedError(status, message)
 
-    def get(self, *path: str, **query: Any) -> Any:
-        """Return the answer to GET. Raises CliError; RefusedError if the worker refuses."""
-        return self.ask("GET", path, query=query)
-
     def ask(
         self,
         method: str,
-        path: Sequence[str],
-        body: Any = None,
+        path: Sequence[str | int],
         query: Mapping[str, Any] | None = None,
+        body: Any = None,
     ) -> Any:
         """Return the decoded answer. While workers rebalance, the request is repeated."""
         import time
 
         for _ in range(REBALANCE_TRIES):
             try:
-                return self.request(method, path, query, body)
+                return HttpService.ask(self, method, path, query, body)
             except RefusedError as error:
                 if error.status != HTTPStatus.CONFLICT or "momentarily" not in error.text:
                     raise
             time.sleep(REBALANCE_S)
-        return self.request(method, path, query, body)
+        return HttpService.ask(self, method, path, query, body)
 
 
 connect_options = Connect.options(

@@ -136,8 +136,7 @@ def _lags(connect: Connect, found: list[dict[str, Any]], bootstrap: str | None) 
     servers = bootstrap or os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_BOOTSTRAP
     connection = Connection(servers, {}, connect.timeout_s)
     connection.probe()
-    settings = connection.client_config(**{"group.id": "barnabas-connect-lag"})
-    consumer = Consumer({key: value for key, value in settings.items() if value is not None})
+    consumer = Consumer(connection.client_config(**{"group.id": "barnabas-connect-lag"}))
     lags: dict[str, int] = {}
     try:
         for name in (one["name"] for one in found if one["type"] == "sink"):

@@ -79,7 +79,7 @@ def validation(connect: Connect, wanted: Wanted) -> Any:
     """Return what a worker says of a configuration."""
     name = wanted.config["connector.class"].rpartition(".")[2]
     path = ("connector-plugins", name, "config", "validate")
-    return connect.ask("PUT", path, {**wanted.config, "name": wanted.name})
+    return connect.ask("PUT", path, body={**wanted.config, "name": wanted.name})
 
 
 def error_rows(answer: Any) -> list[Row]:
@@ -123,5 +123,5 @@ def set_logger(connect: Connect, logger: str, level: str, cluster: bool, as_json
     Levels are trace, debug, info, warn, error and off.
     """
     query = {"scope": "cluster"} if cluster else {}
-    changed = connect.ask("PUT", ("admin", "loggers", logger), {"level": level.upper()}, query)
+    changed = connect.ask("PUT", ("admin", "loggers", logger), query, {"level": level.upper()})
     Output(as_json).result(changed, f"{logger} is set to {level.upper()}")

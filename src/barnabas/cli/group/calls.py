@@ -215,7 +215,7 @@ def _consumer(connection: Connection, group: str) -> "Iterator[Consumer]":
             "isolation.level": "read_uncommitted",
         }
     )
-    consumer = Consumer({key: value for key, value in settings.items() if value is not None})
+    consumer = Consumer(settings)
     try:
         yield consumer
     finally:

@@ -13,7 +13,6 @@ from barnabas.cli.group.options import (
     chosen_places,
     delete_committed,
     execute_option,
-    members_text,
     position_option,
     show_deleted,
     show_reset,
@@ -89,7 +88,7 @@ def describe_command(connection: Connection, names: tuple[str, ...], as_json: bo
 
 def _show(output: Output, described: list[dict[str, Any]]) -> None:
     for index, group in enumerate(described):
-        members = members_text(len(group["members"]))
+        members = counted(len(group["members"]), "member")
         head = f"{group['group']}  {group['state']}, {members}, lag {group['lag']}"
         left_out = sum(row["lag"] is None for row in group["offsets"])
         if left_out:

@@ -7,7 +7,7 @@ import click
 
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, Row, row_of
+from barnabas.cli.output import Output, Row, counted, row_of
 from barnabas.cli.prompts import confirm
 from barnabas.cli.records.positions import HELP, PositionType, topic_partitions
 
@@ -87,15 +87,10 @@ def named_partitions(connection: Connection, text: str) -> "list[TopicPartition]
     return topic_partitions(connection, topic, [int(partition)])
 
 
-def members_text(count: int) -> str:
-    """Return how many members, in words."""
-    return f"{count} member{'' if count == 1 else 's'}"
-
-
 def check_empty(name: str, group: Any, hint: str) -> None:
     """Raise CliError where a described group has members."""
     if group.members:
-        members = members_text(len(group.members))
+        members = counted(len(group.members), "member")
         raise CliError(f"{name} has {members} [NON_EMPTY_GROUP]", hint=hint)
 
 
@@ -116,11 +111,11 @@ def show_described(
         if index:
             click.echo()
         if which == "state":
-            counted = {**group, "members": len(group["members"])}
-            del counted["offsets"]
-            output.details(counted)
+            state = {**group, "members": len(group["members"])}
+            del state["offsets"]
+            output.details(state)
             continue
-        members = members_text(len(group["members"]))
+        members = counted(len(group["members"]), "member")
         click.echo(f"{group['group']}  {group['state']}, {members}")
         nothing = "The group has no members." if which == "members" else no_offsets
         output.rows(group[which], columns[which], nothing)

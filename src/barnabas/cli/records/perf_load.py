@@ -91,7 +91,7 @@ class Load:
             self._transaction_s = (transaction_duration_ms or TRANSACTION_MS) / 1000
         settings = connection.client_config(**config)
         try:
-            self._producer = Producer({k: v for k, v in settings.items() if v is not None})
+            self._producer = Producer(settings)
         except KafkaException as error:
             raise from_kafka(error) from error
 
@@ -255,7 +255,7 @@ def read(
     last_s = reported_s = began_s
     reported = (0, 0)
     try:
-        consumer = Consumer({k: v for k, v in settings.items() if v is not None})
+        consumer = Consumer(settings)
     except KafkaException as error:
         raise from_kafka(error) from error
     try:

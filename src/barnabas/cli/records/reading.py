@@ -175,7 +175,7 @@ def _why_no_partitions(connection: Connection, group: str, *, awaits_topics: boo
 
 
 def _settings(connection: Connection, isolation: str) -> dict[str, Any]:
-    settings = connection.client_config(
+    return connection.client_config(
         **{
             "group.id": "barnabas-cli",
             "enable.auto.commit": False,
@@ -186,7 +186,6 @@ def _settings(connection: Connection, isolation: str) -> dict[str, Any]:
             **connection.config,
         }
     )
-    return {key: value for key, value in settings.items() if value is not None}
 
 
 def _poll(consumer: Consumer, *, uses_group: bool, awaits_topics: bool = False) -> list[Message]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
+from barnabas.cli.output import counted
 from barnabas.cli.records.records import Headers, NewRecord
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 
@@ -44,8 +45,7 @@ class Sender:
             # librdkafka refuses idempotence with acks other than all, and `-X` may set them.
             final_acks = config.get("request.required.acks", config["acks"])
             config.setdefault("enable.idempotence", final_acks in ALL_REPLICAS)
-        settings = connection.client_config(**config)
-        self._producer = OrderedProducer({k: v for k, v in settings.items() if v is not None})
+        self._producer = OrderedProducer(connection.client_config(**config))
         self._turn = threading.Lock()
         """Held by the thread that uses the producer: reports come one at a time."""
         self._waiting = threading.Event()
@@ -59,8 +59,7 @@ class Sender:
     @property
     def summary(self) -> str:
         """The number of acknowledged records, in words."""
-        count = self.acknowledged
-        return f"{count} record{'' if count == 1 else 's'} sent to {self._topic}"
+        return f"{counted(self.acknowledged, 'record')} sent to {self._topic}"
 
     def send(self, record: NewRecord) -> None:
         from confluent_kafka import KafkaException

@@ -1,9 +1,8 @@
 """A client of a schema registry's REST interface, and the options that say which registry."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.http_service import HttpService
@@ -38,20 +37,6 @@ class Registry(HttpService):
         """See HttpService."""
         # A number of three digits is HTTP's: the address may be wrong.
         return RefusedError(number, message if number > _STATUS_MAX else f"{url}: {message}")
-
-    def get(self, *path: str | int, **query: Any) -> Any:
-        """The answer to GET. Raises CliError; RefusedError if the registry refuses."""
-        return self.ask("GET", path, query)
-
-    def ask(
-        self,
-        method: str,
-        path: Sequence[str | int],
-        query: Mapping[str, Any] | None = None,
-        body: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """The decoded answer to a request. Of the query, None and False are left out."""
-        return self.request(method, path, query, body)
 
 
 registry_options = Registry.options(

@@ -8,7 +8,7 @@ import click
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.option_sets import Function, with_options
-from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.output import Output, Row, counted, json_option
 from barnabas.cli.prompts import confirm
 
 if TYPE_CHECKING:
@@ -193,8 +193,7 @@ def remove_command(connection: Connection, words: "AclWords", yes: bool, as_json
             click.echo(_lines(acls), err=True)
         confirm(f"Remove {'this ACL' if len(acls) == 1 else f'these {len(acls)} ACLs'}?", yes)
         admin.run(remove_acls, acls)
-    text = f"removed {len(acls)} ACL{'' if len(acls) == 1 else 's'}"
-    Output(as_json).result([_row(acl) for acl in acls], text)
+    Output(as_json).result([_row(acl) for acl in acls], f"removed {counted(len(acls), 'ACL')}")
 
 
 def _row(acl: "Acl") -> Row:

@@ -16,8 +16,9 @@ from confluent_kafka.schema_registry import SchemaRegistryError
 
 from barnabas.app.secured import ADMIN
 from barnabas.base.addresses import is_loopback
-from barnabas.demo import broker, commands, registry, statements
+from barnabas.demo import broker, commands, statements
 from barnabas.demo.access import Access
+from barnabas.demo.broker import BARNABAS
 from barnabas.demo.contract import Plan
 from barnabas.demo.database.stations import DatabaseError
 from barnabas.demo.generators.publisher import PublishError
@@ -25,11 +26,24 @@ from barnabas.demo.generators.run import publish_tables
 from barnabas.demo.outcome import DemoFailedError
 from barnabas.demo.outside import fetch_json
 from barnabas.demo.parts.part import Part
-from barnabas.demo.processes import Child
+from barnabas.demo.processes import Child, ChildSpec
 from barnabas.demo.schemas import EVOLVED_FIELD, EVOLVING_TOPIC
 from barnabas.demo.statements import SERVER, STATEMENT
 from barnabas.demo.supervisor import READY_SECONDS_MAX
 from barnabas.demo.workspace import Settings
+from barnabas.schemas.errors import RegistryError
+from barnabas.schemas.registry_client import RegistryClient
+
+REGISTRY_OVERRIDES = {
+    "host.name": "127.0.0.1",
+    # A write waits while a broker that was killed is replaced.
+    "kafkastore.timeout.ms": "10000",
+}
+REGISTRY_ELSEWHERE = {
+    "kafkastore.topic": "_barnabas-demo-schemas",
+    "schema.registry.group.id": "barnabas-demo-schema-registry",
+}
+"""On a cluster that is not the demo's it keeps away from a registry that may be there already."""
 
 
 class Brokers(Part):
@@ -91,7 +105,7 @@ class Registry(Part):
         """Start it."""
         stage = self.stage
         self.say("working", "starting")
-        spec = registry.registry_spec(
+        spec = registry_spec(
             stage.settings,
             stage.bootstrap,
             is_own_cluster=stage.is_own_cluster,
@@ -109,7 +123,11 @@ class Registry(Part):
 
     def answers(self) -> bool:
         """Return whether it answers, asked once."""
-        return registry.answers(self.stage.settings.registry_url)
+        try:
+            RegistryClient(self.stage.settings.registry_url).subjects()
+        except RegistryError:
+            return False
+        return True
 
     def create_topics(self) -> None:
         """Create the topics, and publish the stations to their table or topic."""
@@ -272,3 +290,20 @@ class Console(Part):
             return False
         self.stage.supervisor.set_ready(self.name)
         return True
+
+
+def registry_spec(
+    settings: Settings, bootstrap: str, *, is_own_cluster: bool, access: Access | None = None
+) -> ChildSpec:
+    """Return how to start the registry."""
+    command = [*BARNABAS, "registry", "start", "--bootstrap-servers", bootstrap]
+    command += [] if access is None else [access.registry_file]
+    command += ["--listeners", settings.registry_url]
+    for key, value in (REGISTRY_OVERRIDES | ({} if is_own_cluster else REGISTRY_ELSEWHERE)).items():
+        command += ["--override", f"{key}={value}"]
+    return ChildSpec(
+        "registry",
+        command,
+        grace_seconds=10.0,
+        advice="See the log; the registry needs its topic, which the cluster may refuse.",
+    )

@@ -6,7 +6,7 @@ is an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -86,16 +86,8 @@ class SinkOptions:
 
 def read_options(options: Mapping[str, str]) -> SinkOptions:
     """Check the options of a `DataFrameWriter` or `DataStreamWriter`. Raises OptionError."""
-    known = {name.lower(): name for name in _OURS | _SPARKS | {"topic"}}
-    given: dict[str, str] = {}
-    kafka: dict[str, str] = {}
-    for name, value in options.items():
-        if name.lower().startswith("kafka."):
-            kafka[name.lower().removeprefix("kafka.")] = value
-        elif name.lower() in known:
-            given[known[name.lower()]] = value
-        else:
-            raise OptionError(f"unknown option {name}; there are {', '.join(sorted(_OURS))}, topic")
+    named = f"{', '.join(sorted(_OURS))}, topic"
+    given, kafka = sorted_options(options, _OURS | {"topic"}, _SPARKS, named)
     servers = kafka.pop("bootstrap.servers", None)
     if not servers:
         raise OptionError(f"option {_SERVERS} is missing")
@@ -113,6 +105,28 @@ def read_options(options: Mapping[str, str]) -> SinkOptions:
         decision_topic=given.get("decisionTopic", DEFAULT_TOPIC),
         skips_lost=lost == "skip",
     )
+
+
+def sorted_options(
+    options: Mapping[str, str], known: Iterable[str], sparks: Iterable[str], named: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The known options, and those of Kafka without the prefix; `sparks` are for Spark itself.
+
+    Raises OptionError for others, which says which are `named`.
+    """
+    names = {name.lower(): name for name in known}
+    ignored = {name.lower() for name in sparks}
+    given: dict[str, str] = {}
+    kafka: dict[str, str] = {}
+    for option, value in options.items():
+        name = option.lower()
+        if name.startswith("kafka."):
+            kafka[name.removeprefix("kafka.")] = value
+        elif name in names:
+            given[names[name]] = value
+        elif name not in ignored:
+            raise OptionError(f"unknown option {option}; there are {named}")
+    return given, kafka
 
 
 def options_of(servers: str, clients: Mapping[str, Any]) -> SinkOptions:

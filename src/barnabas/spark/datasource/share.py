@@ -14,6 +14,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -27,9 +28,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from barnabas.kafka.wire import Access
+from barnabas.spark.datasource.options import OptionError, read_security, sorted_options
 from barnabas.spark.datasource.share_ledger import Plan
 from barnabas.spark.datasource.share_members import Members
-from barnabas.spark.datasource.share_options import ShareOptions, read_options
 from barnabas.spark.datasource.share_ranges import Delivery, split
 from barnabas.spark.datasource.share_records import Rows, reader_of
 from barnabas.spark.datasource.share_session import Books, Session, SessionOptions
@@ -42,6 +44,11 @@ if TYPE_CHECKING:
     from barnabas.base.ids import Uuid
 
 FORMAT: Final = "barnabas-share"
+SERVERS: Final = "bootstrap.servers"
+GROUP: Final = "group.id"
+"""Both follow `kafka.`, as do the settings of TLS and SASL."""
+_KNOWN: Final = ("subscribe", "readers", "maxRecordsPerBatch", "verdicts", "failOnDataLoss")
+_SPARKS: Final = frozenset({"path", "checkpointLocation", "queryName"})
 SCHEMA: Final = (
     StructType()
     .add("key", BinaryType())
@@ -62,6 +69,22 @@ FORGET_S: Final = 300.0
 """How long an acknowledgement that no broker confirms is remembered at least: a lock lasts half a
 minute by default, and a record that comes again later was not acknowledged."""
 _telemetry = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, frozen=True)
+class ShareOptions:
+    """The options of a query that reads from a share group."""
+
+    access: Access
+    group: str
+    topics: tuple[str, ...]
+    readers: int = 4
+    """Members of the group, and at most as many tasks in a batch."""
+    records_max: int = 10_000
+    """In one batch."""
+    verdicts: str | None = None
+    """The directory that `acknowledge` writes to."""
+    fails_on_loss: bool = True
 
 
 def register_share_source(spark: SparkSession) -> None:
@@ -261,3 +284,39 @@ def _arrow(topic: str, rows: Rows) -> pa.RecordBatch:
         pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def read_options(options: Mapping[str, str]) -> ShareOptions:
+    """Check the options of a `DataStreamReader`. Raises OptionError."""
+    given, kafka = sorted_options(options, _KNOWN, _SPARKS, f"{', '.join(_KNOWN)}")
+    servers, group = (_needed(kafka.pop(name, ""), f"kafka.{name}") for name in (SERVERS, GROUP))
+    _, access = read_security(servers, kafka)
+    if kafka:
+        raise OptionError(f"kafka.{next(iter(kafka))} is not supported by this source")
+    subscribed = _needed(given.get("subscribe", "").replace(",", " "), "subscribe")
+    loss = given.get("failOnDataLoss", "true").lower()
+    if loss not in ("true", "false"):
+        raise OptionError(f"failOnDataLoss is true or false, not {loss}")
+    return ShareOptions(
+        access=access,
+        group=group,
+        topics=tuple(sorted(set(subscribed.split()))),
+        readers=_number(given, "readers", 4, 1, 200),
+        records_max=_number(given, "maxRecordsPerBatch", 10_000, 1, 1_000_000),
+        verdicts=given.get("verdicts"),
+        fails_on_loss=loss == "true",
+    )
+
+
+def _needed(value: str, name: str) -> str:
+    if not value.strip():
+        raise OptionError(f"option {name} is missing")
+    return value.strip()
+
+
+def _number(given: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    text = given.get(name, str(default))
+    value = int(text) if text.strip().isdecimal() else None
+    if value is None or not least <= value <= most:
+        raise OptionError(f"{name} is a number from {least} to {most}, not {text}")
+    return value

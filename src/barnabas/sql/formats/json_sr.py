@@ -8,13 +8,13 @@ from decimal import Decimal as Number
 from typing import Any
 
 from barnabas.java.numbers import low_bits, scaled
+from barnabas.schemas.converters.json_schema import reader
 from barnabas.schemas.converters.json_schema_documents import (
     JsonSchemaReader,
     JsonSchemaWriter,
     has_text_keys,
     is_union,
 )
-from barnabas.schemas.converters.json_schema_values import reader
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import Schema, Type
 from barnabas.schemas.errors import FormatError

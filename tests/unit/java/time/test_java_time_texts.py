@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from barnabas.java.time import texts
 from barnabas.java.time.pattern import pattern_of
-from barnabas.java.time.quick import quick_reader
 from barnabas.java.time.resolve import resolve
+from barnabas.java.time.texts import quick_reader
 from barnabas.java.time.zones import zone_of
 from support.effort import examples
 
