@@ -49,27 +49,20 @@ def handle_consumer_group_heartbeat(
     return services.groups.consumers.heartbeat(request, subscriber_of(services, context))
 
 
-HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
-
-
 def handle_consumer_group_describe(
     services: BrokerServices, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse | Promise[ConsumerGroupDescribeResponse]:
     """Describe consumer groups and their members."""
-    if not serves_consumer_protocol(services):
-        return ConsumerGroupDescribeResponse(
-            groups=[
-                _failed(group_id, ErrorCode.UNSUPPORTED_VERSION) for group_id in request.group_ids
-            ]
-        )
     groups = describe_groups(
-        services, context, request, services.groups.consumers.describe, _failed, _topics, HIDDEN
+        services,
+        context,
+        request,
+        DescribedGroup,
+        is_served=serves_consumer_protocol(services),
+        find=services.groups.consumers.describe,
+        topics_of=_topics,
     )
     return then(groups, lambda groups: ConsumerGroupDescribeResponse(groups=groups))
-
-
-def _failed(group_id: str, error: ErrorCode, message: str | None = None) -> DescribedGroup:
-    return DescribedGroup(group_id=group_id, error_code=error, error_message=message)
 
 
 def _topics(group: DescribedGroup) -> Iterator[str]:

@@ -136,20 +136,30 @@ class DescribeRequest(Protocol):
 
 D = TypeVar("D", bound=Described)
 
+HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
+
 
 def describe_groups(
     services: BrokerServices,
     context: RequestContext,
     request: DescribeRequest,
+    kind: Callable[..., D],
+    *,
+    is_served: bool,
     find: Callable[[Iterable[str]], list[D] | Promise[list[D]]],
-    failed: Callable[[str, ErrorCode, str | None], D],
     topics_of: Callable[[D], Iterable[str]],
-    hidden_message: str,
+    hidden_message: str = HIDDEN,
 ) -> list[D] | Promise[list[D]]:
     """Describe the groups that the sender may see; those that it may not describe come first.
 
-    `failed` makes a group that is not described, `topics_of` names the topics in one that is.
+    `kind` is a group in the response, `topics_of` names the topics in one that is described.
     """
+
+    def failed(group_id: str, error: ErrorCode, message: str | None = None) -> D:
+        return kind(group_id=group_id, error_code=error, error_message=message)
+
+    if not is_served:
+        return [failed(group_id, ErrorCode.UNSUPPORTED_VERSION) for group_id in request.group_ids]
     asked, denied = split_groups(services, context, Operation.DESCRIBE, request.group_ids)
 
     def finish(groups: list[D]) -> list[D]:
@@ -161,7 +171,7 @@ def describe_groups(
                     )
         if not services.authorizer.is_enabled:
             return groups
-        refused = [failed(name, ErrorCode.GROUP_AUTHORIZATION_FAILED, None) for name in denied]
+        refused = [failed(name, ErrorCode.GROUP_AUTHORIZATION_FAILED) for name in denied]
         return refused + without_hidden(groups)
 
     def without_hidden(groups: list[D]) -> list[D]:

@@ -86,27 +86,20 @@ def handle_share_group_heartbeat(
     return services.share_groups.heartbeat(request, client_of(context))
 
 
-HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
-
-
 def handle_share_group_describe(
     services: BrokerServices, context: RequestContext, request: ShareGroupDescribeRequest
 ) -> ShareGroupDescribeResponse | Promise[ShareGroupDescribeResponse]:
     """Describe share groups and their members."""
-    if not serves_share_groups(services):
-        return ShareGroupDescribeResponse(
-            groups=[
-                _failed(group_id, ErrorCode.UNSUPPORTED_VERSION) for group_id in request.group_ids
-            ]
-        )
     groups = describe_groups(
-        services, context, request, services.share_groups.describe, _failed, _topics, HIDDEN
+        services,
+        context,
+        request,
+        DescribedGroup,
+        is_served=serves_share_groups(services),
+        find=services.share_groups.describe,
+        topics_of=_topics,
     )
     return then(groups, lambda groups: ShareGroupDescribeResponse(groups=groups))
-
-
-def _failed(group_id: str, error: ErrorCode, message: str | None = None) -> DescribedGroup:
-    return DescribedGroup(group_id=group_id, error_code=error, error_message=message)
 
 
 def _topics(group: DescribedGroup) -> Iterator[str]:

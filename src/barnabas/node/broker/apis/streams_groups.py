@@ -144,20 +144,17 @@ def handle_streams_group_describe(
     services: BrokerServices, context: RequestContext, request: StreamsGroupDescribeRequest
 ) -> StreamsGroupDescribeResponse | Promise[StreamsGroupDescribeResponse]:
     """Describe streams groups, their topologies and their members."""
-    if not serves_streams_protocol(services):
-        return StreamsGroupDescribeResponse(
-            groups=[
-                _failed(group_id, ErrorCode.UNSUPPORTED_VERSION) for group_id in request.group_ids
-            ]
-        )
     groups = describe_groups(
-        services, context, request, services.groups.streams.describe, _failed, _topics, HIDDEN
+        services,
+        context,
+        request,
+        DescribedGroup,
+        is_served=serves_streams_protocol(services),
+        find=services.groups.streams.describe,
+        topics_of=_topics,
+        hidden_message=HIDDEN,
     )
     return then(groups, lambda groups: StreamsGroupDescribeResponse(groups=groups))
-
-
-def _failed(group_id: str, error: ErrorCode, message: str | None = None) -> DescribedGroup:
-    return DescribedGroup(group_id=group_id, error_code=error, error_message=message)
 
 
 def _topics(group: DescribedGroup) -> Iterator[str]:

@@ -1,21 +1,25 @@
 """The group coordinator's door: requests of the protocol in, responses out.
 
 Each method returns the response, or a promise of it where it must wait (for a commit, or for the
-other members of a group). Each kind of group has its own service;
-offsets, ListGroups and DeleteGroups, which all kinds share, are here.
+other members of a group). `GroupCoordinator` serves what all kinds of groups share: offsets,
+ListGroups and DeleteGroups. Each kind has a service of its own for its protocol.
 """
 
 import random
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from barnabas.base.clock import Clock
+from barnabas.base.ids import Uuid
 from barnabas.node.config.node_config import NodeConfig
-from barnabas.node.coordinator.decision import Transactional
-from barnabas.node.coordinator.group.classic.service import ClassicGroupService
+from barnabas.node.coordinator.decision import Decision, Moment, Transactional
+from barnabas.node.coordinator.group.classic.responses import join_error, level_join, level_leave
 from barnabas.node.coordinator.group.config import GroupConfig
-from barnabas.node.coordinator.group.consumer.service import ConsumerGroupService
+from barnabas.node.coordinator.group.consumer import heartbeat as consumer_heartbeat
+from barnabas.node.coordinator.group.consumer import requests as consumer_requests
+from barnabas.node.coordinator.group.group_type import GroupType
+from barnabas.node.coordinator.group.modern.timing import heartbeat_interval_ms
 from barnabas.node.coordinator.group.offset_responses import (
     commit_error,
     fetch_error,
@@ -23,9 +27,10 @@ from barnabas.node.coordinator.group.offset_responses import (
 )
 from barnabas.node.coordinator.group.shard import GroupShard
 from barnabas.node.coordinator.group.shards import GroupShards
-from barnabas.node.coordinator.group.share.service import ShareMembershipService
-from barnabas.node.coordinator.group.step import ClientInfo
-from barnabas.node.coordinator.group.streams.service import StreamsGroupService
+from barnabas.node.coordinator.group.share.requests import ShareGroupRequests
+from barnabas.node.coordinator.group.step import ClientInfo, Refusal
+from barnabas.node.coordinator.group.streams import requests as streams_requests
+from barnabas.node.coordinator.group.streams.heartbeat import Heard
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.node.coordinator.partition_writer import PartitionWriter
 from barnabas.node.coordinator.runtime import CoordinatorRuntime
@@ -33,12 +38,28 @@ from barnabas.node.log.producers.verification import Verification
 from barnabas.node.loop.promise import Promise, gather, then
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages import consumer_groups, groups, share_groups, streams_groups
+from barnabas.protocol.messages.consumer_groups import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from barnabas.protocol.messages.groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
     ListGroupsRequest,
     ListGroupsResponse,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupResponse,
 )
 from barnabas.protocol.messages.offsets import (
     OffsetCommitRequest,
@@ -48,6 +69,7 @@ from barnabas.protocol.messages.offsets import (
     OffsetFetchRequestGroup,
     OffsetFetchResponseGroup,
 )
+from barnabas.protocol.messages.streams_groups import StreamsGroupHeartbeatRequest
 from barnabas.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -252,3 +274,208 @@ class GroupCoordinator:
 
     def _new_id(self) -> str:
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+
+BATCHED_LEAVE_FROM_VERSION = 3
+
+
+class ClassicGroupService:
+    """Classic groups, and the classic members of others, that this node coordinates."""
+
+    def __init__(self, config: GroupConfig, shards: GroupShards, new_id: Callable[[], str]) -> None:
+        self._config = config
+        self._shards = shards
+        self._new_id = new_id
+
+    def join(
+        self, request: JoinGroupRequest, client: ClientInfo
+    ) -> JoinGroupResponse | Promise[JoinGroupResponse]:
+        """Join a group; waits for the generation that the member will be part of."""
+        session_ms = request.session_timeout_ms
+        limits = self._config.min_session_timeout_ms, self._config.max_session_timeout_ms
+        if not limits[0] <= session_ms <= limits[1] and request.group_id:
+            error = ErrorCode.INVALID_SESSION_TIMEOUT
+            return level_join(join_error(error, request.member_id), client.api_version)
+        id_suffix, sender = self._new_id(), client.sender
+        response = self._shards.run_for_group(
+            request.group_id,
+            lambda shard, waiter, now: shard.join_group(request, sender, id_suffix, waiter, now),
+            lambda error: join_error(error, request.member_id),
+        )
+        return then(response, lambda value: level_join(value, client.api_version))
+
+    def sync(
+        self, request: SyncGroupRequest, client: ClientInfo
+    ) -> SyncGroupResponse | Promise[SyncGroupResponse]:
+        """Bring (as leader) or ask for the assignment of a generation."""
+
+        def on_error(error: ErrorCode) -> SyncGroupResponse:
+            # A coordinator that loads has forgotten the rebalance: join again (as in Kafka).
+            if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                error = ErrorCode.REBALANCE_IN_PROGRESS
+            return SyncGroupResponse(error_code=error)
+
+        return self._shards.run_for_group(
+            request.group_id,
+            lambda shard, waiter, now: shard.sync_group(request, waiter, now),
+            on_error,
+        )
+
+    def heartbeat(
+        self, request: HeartbeatRequest, client: ClientInfo
+    ) -> HeartbeatResponse | Promise[HeartbeatResponse]:
+        """Keep a member's session alive."""
+
+        def on_error(error: ErrorCode) -> HeartbeatResponse:
+            # While the group is loaded nobody's session counts, so all is well (as in Kafka).
+            if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                error = ErrorCode.NONE
+            return HeartbeatResponse(error_code=error)
+
+        return self._shards.run_for_group(
+            request.group_id, lambda shard, _, now: shard.heartbeat(request, now), on_error
+        )
+
+    def leave(
+        self, request: LeaveGroupRequest, client: ClientInfo
+    ) -> LeaveGroupResponse | Promise[LeaveGroupResponse]:
+        """Take members out of a group."""
+        is_batched = client.api_version >= BATCHED_LEAVE_FROM_VERSION
+        leaving = request.members if is_batched else [MemberIdentity(member_id=request.member_id)]
+        response = self._shards.run_for_group(
+            request.group_id,
+            lambda shard, _, now: shard.leave_group(request.group_id, leaving, now),
+            lambda error: LeaveGroupResponse(error_code=error),
+        )
+        return response if is_batched else then(response, level_leave)
+
+    def describe(
+        self, request: DescribeGroupsRequest, client: ClientInfo
+    ) -> DescribeGroupsResponse | Promise[DescribeGroupsResponse]:
+        """State and members of classic groups."""
+        described = self._shards.describe(
+            request.groups,
+            lambda shard, group_id: shard.classics.describe(group_id, client.api_version),
+            groups.DescribedGroup,
+            allows_empty_id=True,
+        )
+        return then(described, lambda found: DescribeGroupsResponse(groups=found))
+
+
+class ConsumerGroupService:
+    """The consumer groups that this node coordinates."""
+
+    def __init__(self, config: GroupConfig, shards: GroupShards, new_id: Callable[[], str]) -> None:
+        self._config = config
+        self._shards = shards
+        self._new_id = new_id
+
+    def heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, client: ClientInfo
+    ) -> ConsumerGroupHeartbeatResponse | Promise[ConsumerGroupHeartbeatResponse]:
+        """Join a consumer group, stay in it, follow its assignment, leave it."""
+        refusal = consumer_heartbeat.check_request(
+            request, client.api_version, self._config.consumer_assignors
+        )
+        if refusal is not None:
+            return consumer_requests.refused(refusal)
+        new_member_id = self._new_id() if not request.member_id else ""
+        sender = client.sender
+        return self._shards.run(
+            request.group_id,
+            lambda shard, _, now: shard.consumers.heartbeat(request, sender, new_member_id, now),
+            lambda error: consumer_requests.refused(Refusal(error, None)),
+        )
+
+    def describe(
+        self, group_ids: Iterable[str]
+    ) -> list[consumer_groups.DescribedGroup] | Promise[list[consumer_groups.DescribedGroup]]:
+        """State, members and assignments of consumer groups."""
+        return self._shards.describe(
+            group_ids,
+            lambda shard, group_id: shard.consumers.describe(group_id),
+            consumer_groups.DescribedGroup,
+        )
+
+
+class ShareMembershipService:
+    """The share groups that this node coordinates: members, and which partitions they may have.
+
+    How far they are is kept by the share coordinators;
+    `node/coordinator/share/share_group_service.py` answers clients with the help of both.
+    """
+
+    def __init__(self, shards: GroupShards) -> None:
+        self._shards = shards
+
+    def run(
+        self,
+        group_id: str,
+        step: Callable[[ShareGroupRequests, Moment], Decision],
+        on_error: Callable[[ErrorCode], Any],
+    ) -> Any:
+        """A step of the share groups of the shard to which `group_id` belongs."""
+        return self._shards.run(group_id, lambda shard, _, now: step(shard.shares, now), on_error)
+
+    def describe(
+        self, group_ids: Iterable[str]
+    ) -> list[share_groups.DescribedGroup] | Promise[list[share_groups.DescribedGroup]]:
+        """State, members and assignments of share groups."""
+        return self._shards.describe(
+            group_ids,
+            lambda shard, group_id: shard.shares.describe(group_id),
+            share_groups.DescribedGroup,
+        )
+
+    def begin_deletions(self, group_ids: Iterable[str]) -> Any:
+        """The state that the share coordinators must delete with these share groups.
+
+        By group id a dictionary of partitions by topic, or an error code; or a promise of that.
+        """
+        return self._shards.run_by_partition(
+            group_ids, lambda shard, ids, now: shard.shares.begin_group_deletions(ids, now)
+        )
+
+    def on_topics_deleted(self, topic_ids: frozenset[Uuid]) -> None:
+        """Forget topics that are gone, in every shard of this node."""
+        self._shards.run_everywhere(
+            "deleted topics from share groups",
+            lambda shard, _waiter, _now: shard.shares.topics_deleted(topic_ids),
+        )
+
+
+class StreamsGroupService:
+    """The streams groups that this node coordinates."""
+
+    def __init__(self, config: GroupConfig, metadata: GroupMetadata, shards: GroupShards) -> None:
+        self._config = config
+        self._metadata = metadata
+        self._shards = shards
+
+    def heartbeat(
+        self, request: StreamsGroupHeartbeatRequest, client: ClientInfo
+    ) -> Heard | Promise[Heard]:
+        """Join a streams group, stay in it, follow its assignment, leave it."""
+        refusal = streams_requests.check_request(request)
+        if refusal is not None:
+            return streams_requests.refused(refusal)
+        sender = client.sender
+        return self._shards.run(
+            request.group_id,
+            lambda shard, _, now: shard.streams.heartbeat(request, sender, now),
+            lambda error: streams_requests.refused(Refusal(error, None)),
+        )
+
+    def describe(
+        self, group_ids: Iterable[str]
+    ) -> list[streams_groups.DescribedGroup] | Promise[list[streams_groups.DescribedGroup]]:
+        """State, topology, members and assignments of streams groups."""
+        return self._shards.describe(
+            group_ids,
+            lambda shard, group_id: shard.streams.describe(group_id),
+            streams_groups.DescribedGroup,
+        )
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        """The interval between heartbeats of the group's members."""
+        return heartbeat_interval_ms(self._config, self._metadata, GroupType.STREAMS, group_id)

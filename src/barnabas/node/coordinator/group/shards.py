@@ -66,22 +66,22 @@ class GroupShards:
             return on_error(ErrorCode.INVALID_GROUP_ID)
         return self.run(group_id, step, on_error)
 
-    def run_for_each(
+    def describe(
         self,
         group_ids: Iterable[str],
         step: Callable[[GroupShard, str], Decision],
-        on_error: Callable[[str, ErrorCode], Any],
+        described_group: Callable[..., R],
         *,
         allows_empty_id: bool = False,
-    ) -> list[Any] | Promise[list[Any]]:
-        """A step for each group; their responses in the order of the groups."""
+    ) -> list[R] | Promise[list[R]]:
+        """A step that describes each group; their descriptions in the order of the groups."""
 
         def run(group_id: str) -> Any:
             run_one = self.run if allows_empty_id else self.run_for_group
             return run_one(
                 group_id,
                 lambda shard, _waiter, _now: step(shard, group_id),
-                lambda error: on_error(group_id, error),
+                lambda error: described_group(group_id=group_id, error_code=error),
             )
 
         return gather([run(group_id) for group_id in group_ids], list)

@@ -37,6 +37,8 @@ class ConsumerGroupRequests(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
 
     __slots__ = ()
 
+    kind: ClassVar[type[ConsumerGroup]] = ConsumerGroup
+    described_group: ClassVar[type[DescribedGroup]] = DescribedGroup
     makes_way: ClassVar[bool] = True
 
     def heartbeat(
@@ -54,11 +56,16 @@ class ConsumerGroupRequests(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
             return Decision(response=refused(response))
         return step.decide_and_replay(response)
 
-    def describe(self, group_id: str) -> Decision:
-        """ConsumerGroupDescribe of one group."""
-        group = self._groups.find(ConsumerGroup, group_id)
-        assignors = self._config.consumer_assignors
-        return Decision(response=described(group_id, group, self._metadata, assignors))
+    def _described(self, group: ConsumerGroup) -> DescribedGroup:
+        members = list(group.members.values())
+        return DescribedGroup(
+            group_id=group.group_id,
+            group_state=group.state,
+            group_epoch=group.epoch,
+            assignment_epoch=group.assignment_epoch,
+            assignor_name=preferred_assignor(members, self._config.consumer_assignors),
+            members=[_member(group, member, self._metadata) for member in members],
+        )
 
     # Classic members
 
@@ -107,30 +114,6 @@ def refused(refusal: Refusal) -> ConsumerGroupHeartbeatResponse:
 
 CLASSIC_MEMBER = 0
 CONSUMER_MEMBER = 1
-
-
-def described(
-    group_id: str,
-    group: ConsumerGroup | Refusal,
-    metadata: GroupMetadata,
-    assignors: tuple[str, ...],
-) -> DescribedGroup:
-    """The group with its members; any other kind of group is not found."""
-    if isinstance(group, Refusal):
-        return DescribedGroup(
-            group_id=group_id,
-            error_code=group.error,
-            error_message=group.message,
-        )
-    members = list(group.members.values())
-    return DescribedGroup(
-        group_id=group_id,
-        group_state=group.state,
-        group_epoch=group.epoch,
-        assignment_epoch=group.assignment_epoch,
-        assignor_name=preferred_assignor(members, assignors),
-        members=[_member(group, member, metadata) for member in members],
-    )
 
 
 def _member(group: ConsumerGroup, member: ConsumerMember, metadata: GroupMetadata) -> Member:

@@ -2,6 +2,7 @@
 
 import logging
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -11,7 +12,7 @@ from barnabas.node.coordinator.group.modern.member import ModernMember
 from barnabas.node.coordinator.group.modern.timing import start_timers
 from barnabas.node.coordinator.group.registry import Continuation, GroupRegistry
 from barnabas.node.coordinator.group.requests import GroupRequests
-from barnabas.node.coordinator.group.step import MEMBER_TIMERS, Step, TimerKey, TimerKind
+from barnabas.node.coordinator.group.step import MEMBER_TIMERS, Refusal, Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
 
 M = TypeVar("M", bound=ModernMember)
@@ -50,12 +51,30 @@ class ModernGroupRequests(GroupRequests, Generic[G, M]):
 
     __slots__ = ()
 
+    kind: ClassVar[type[ModernGroup[Any, Any]]]
+    described_group: ClassVar[Callable[..., Any]]
+    """A group in the response of the kind's Describe request."""
     reasons: ClassVar[dict[TimerKind, str]] = {
         TimerKind.MODERN_SESSION: "it was silent for its session time-out",
         TimerKind.REVOCATION: "it did not give its partitions up in time",
         TimerKind.REJOIN: "it did not join again in time",
         TimerKind.RESYNC: "it did not ask for its assignment in time",
     }
+
+    def describe(self, group_id: str) -> Decision:
+        """Describe one group with its members; any other kind of group is not found."""
+        group: Any = self._groups.find(self.kind, group_id)
+        if isinstance(group, Refusal):
+            return Decision(
+                response=self.described_group(
+                    group_id=group_id, error_code=group.error, error_message=group.message
+                )
+            )
+        return Decision(response=self._described(group))
+
+    @abstractmethod
+    def _described(self, group: G) -> Any:
+        """The group as the response shows it."""
 
     def loaded(self, group: G, step: Step) -> None:
         """The group was read from the log: every member has a whole session from now."""

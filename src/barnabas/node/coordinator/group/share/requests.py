@@ -5,6 +5,7 @@ records change the group as they are replayed. A `Refusal` is a response too.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 from barnabas.base.ids import Uuid
 from barnabas.node.coordinator.decision import Decision, Moment
@@ -39,6 +40,9 @@ class ShareGroupRequests(ModernGroupRequests[ShareGroup, ShareMember]):
 
     __slots__ = ("_times",)
 
+    kind: ClassVar[type[ShareGroup]] = ShareGroup
+    described_group: ClassVar[type[DescribedGroup]] = DescribedGroup
+
     def __init__(
         self,
         config: GroupConfig,
@@ -59,24 +63,14 @@ class ShareGroupRequests(ModernGroupRequests[ShareGroup, ShareMember]):
             return Decision(response=response)
         return step.decide_and_replay(response)
 
-    def describe(self, group_id: str) -> Decision:
-        """ShareGroupDescribe of one group."""
-        group = self._groups.find(ShareGroup, group_id)
-        if isinstance(group, Refusal):
-            return Decision(
-                response=DescribedGroup(
-                    group_id=group_id, error_code=group.error, error_message=group.message
-                )
-            )
-        return Decision(
-            response=DescribedGroup(
-                group_id=group_id,
-                group_state=group.state,
-                group_epoch=group.epoch,
-                assignment_epoch=group.assignment_epoch,
-                assignor_name=NAME,
-                members=[self._member(member) for member in group.members.values()],
-            )
+    def _described(self, group: ShareGroup) -> DescribedGroup:
+        return DescribedGroup(
+            group_id=group.group_id,
+            group_state=group.state,
+            group_epoch=group.epoch,
+            assignment_epoch=group.assignment_epoch,
+            assignor_name=NAME,
+            members=[self._member(member) for member in group.members.values()],
         )
 
     # States of share-partitions

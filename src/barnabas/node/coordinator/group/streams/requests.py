@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from barnabas.node.coordinator.decision import Decision, Moment
+from barnabas.node.coordinator.group.modern.heartbeat import blank_field
+from barnabas.node.coordinator.group.modern.member import JOINING_EPOCH, STATIC_LEAVING_EPOCH
 from barnabas.node.coordinator.group.modern.requests import ModernGroupRequests
 from barnabas.node.coordinator.group.step import Client, Refusal, Step, TimerKind
 from barnabas.node.coordinator.group.streams.group import StreamsGroup
@@ -19,13 +21,18 @@ from barnabas.node.coordinator.group.streams.tasks import (
     Tasks,
     task_ids,
 )
-from barnabas.node.coordinator.group.streams.topology import InternalTopic, Topology
+from barnabas.node.coordinator.group.streams.topology import (
+    ConfiguredSubtopology,
+    InternalTopic,
+    Topology,
+)
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import streams_groups as messages
-from barnabas.protocol.messages.group_records import StreamsGroupTopologyTopicInfo
+from barnabas.protocol.messages.group_records import StreamsGroupTopologyTopicInfo, Subtopology
 from barnabas.protocol.messages.streams_groups import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
+    StreamsGroupHeartbeatTopology,
 )
 
 
@@ -34,6 +41,8 @@ class StreamsGroupRequests(ModernGroupRequests[StreamsGroup, StreamsMember]):
 
     __slots__ = ()
 
+    kind: ClassVar[type[StreamsGroup]] = StreamsGroup
+    described_group: ClassVar[type[messages.DescribedGroup]] = messages.DescribedGroup
     makes_way: ClassVar[bool] = True
     reasons: ClassVar[dict[TimerKind, str]] = {
         **ModernGroupRequests.reasons,
@@ -50,15 +59,28 @@ class StreamsGroupRequests(ModernGroupRequests[StreamsGroup, StreamsMember]):
             return Decision(response=refused(heard))
         return step.decide_and_replay(heard)
 
-    def describe(self, group_id: str) -> Decision:
-        """StreamsGroupDescribe of one group."""
-        return Decision(response=described(group_id, self._groups.find(StreamsGroup, group_id)))
+    def _described(self, group: StreamsGroup) -> messages.DescribedGroup:
+        if group.topology is None:
+            return messages.DescribedGroup(
+                group_id=group.group_id, error_code=ErrorCode.UNKNOWN_SERVER_ERROR
+            )
+        return messages.DescribedGroup(
+            group_id=group.group_id,
+            group_state=group.state,
+            group_epoch=group.epoch,
+            assignment_epoch=group.assignment_epoch,
+            topology=_topology(group, group.topology),
+            members=[_member(group, member) for member in group.members.values()],
+        )
 
     def _fence(self, step: Step, group: StreamsGroup, member: StreamsMember) -> None:
         fence(step, group, member)
 
     def _delay_is_over(self, step: Step, group: StreamsGroup) -> None:
         assign_delayed(step, group)
+
+
+# -- StreamsGroupHeartbeat: the checks that need no group
 
 
 def refused(refusal: Refusal) -> Heard:
@@ -70,27 +92,79 @@ def refused(refusal: Refusal) -> Heard:
     )
 
 
+def check_request(request: StreamsGroupHeartbeatRequest) -> Refusal | None:
+    """The errors of a request that are visible without its group, in Kafka's words.
+
+    What is not supported yet (nor in Kafka 4.3) comes first.
+    """
+    message = _unsupported(request) or _invalid(request)
+    if message:
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    if request.member_epoch == JOINING_EPOCH and request.topology is not None:
+        message = _invalid_topology(request.topology)
+        if message:
+            return Refusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+    message = _inconsistent(request)
+    return Refusal(ErrorCode.INVALID_REQUEST, message) if message else None
+
+
+def _unsupported(request: StreamsGroupHeartbeatRequest) -> str:
+    if request.instance_id is not None:
+        return "Static membership is not yet supported."
+    if request.task_offsets is not None:
+        return "TaskOffsets are not supported yet."
+    if request.task_end_offsets is not None:
+        return "TaskEndOffsets are not supported yet."
+    if request.warmup_tasks:
+        return "WarmupTasks are not supported yet."
+    topology = request.topology
+    if topology is not None and any(each.source_topic_regex for each in topology.subtopologies):
+        return "Regular expressions for source topics are not supported yet."
+    return ""
+
+
+def _invalid(request: StreamsGroupHeartbeatRequest) -> str:
+    blank = blank_field(request.member_id, request.group_id, request.rack_id)
+    if blank:
+        return blank
+    epoch = request.member_epoch
+    if epoch == JOINING_EPOCH:
+        if request.rebalance_timeout_ms == -1:
+            return "RebalanceTimeoutMs must be provided in first request."
+        if request.active_tasks:
+            return "ActiveTasks must be empty when (re-)joining."
+        if request.standby_tasks:
+            return "StandbyTasks must be empty when (re-)joining."
+        if request.topology is None:
+            return "Topology must be non-null when (re-)joining."
+    elif epoch == STATIC_LEAVING_EPOCH:
+        return "InstanceId can't be null."
+    elif epoch < STATIC_LEAVING_EPOCH:
+        return f"MemberEpoch is {epoch}, but must be greater than or equal to -2."
+    return ""
+
+
+def _invalid_topology(topology: StreamsGroupHeartbeatTopology) -> str:
+    for subtopology in topology.subtopologies:
+        for topic in subtopology.state_changelog_topics:
+            if topic.partitions:
+                return (
+                    f"Changelog topic {topic.name} must have an undefined partition count, "
+                    f"but it is set to {topic.partitions}."
+                )
+    return ""
+
+
+def _inconsistent(request: StreamsGroupHeartbeatRequest) -> str:
+    roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    if any(tasks is None for tasks in roles) and any(tasks is not None for tasks in roles):
+        return "If one task-type is non-null, all must be non-null."
+    if request.member_epoch != JOINING_EPOCH and request.topology is not None:
+        return "Topology can only be provided when (re-)joining."
+    return ""
+
+
 # -- StreamsGroupDescribe: a streams group as administrators see it
-
-
-def described(group_id: str, group: StreamsGroup | Refusal) -> messages.DescribedGroup:
-    """The group with its members; any other kind of group is not found."""
-    if isinstance(group, Refusal):
-        return messages.DescribedGroup(
-            group_id=group_id,
-            error_code=group.error,
-            error_message=group.message,
-        )
-    if group.topology is None:
-        return messages.DescribedGroup(group_id=group_id, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-    return messages.DescribedGroup(
-        group_id=group_id,
-        group_state=group.state,
-        group_epoch=group.epoch,
-        assignment_epoch=group.assignment_epoch,
-        topology=_topology(group, group.topology),
-        members=[_member(group, member) for member in group.members.values()],
-    )
 
 
 def _topology(group: StreamsGroup, topology: Topology) -> messages.StreamsGroupDescribeTopology:
@@ -100,56 +174,60 @@ def _topology(group: StreamsGroup, topology: Topology) -> messages.StreamsGroupD
         return messages.StreamsGroupDescribeTopology(
             epoch=topology.epoch,
             subtopologies=[
-                messages.StreamsGroupDescribeSubtopology(
-                    subtopology_id=subtopology_id,
-                    source_topics=sorted(subtopology.source_topics),
-                    repartition_sink_topics=sorted(subtopology.repartition_sink_topics),
-                    state_changelog_topics=_sorted(
-                        _as_sent(topic) for topic in subtopology.state_changelog_topics
-                    ),
-                    repartition_source_topics=_sorted(
-                        _as_sent(topic) for topic in subtopology.repartition_source_topics
-                    ),
+                _subtopology(
+                    subtopology_id,
+                    sent,
+                    map(_as_sent, sent.state_changelog_topics),
+                    map(_as_sent, sent.repartition_source_topics),
                 )
-                for subtopology_id, subtopology in sorted(topology.subtopologies.items())
+                for subtopology_id, sent in sorted(topology.subtopologies.items())
             ],
         )
     return messages.StreamsGroupDescribeTopology(
         epoch=configured.epoch,
         subtopologies=[
-            messages.StreamsGroupDescribeSubtopology(
-                subtopology_id=subtopology_id,
-                source_topics=sorted(subtopology.source_topics),
-                repartition_sink_topics=sorted(subtopology.repartition_sink_topics),
-                state_changelog_topics=_sorted(map(_decided, subtopology.changelog_topics)),
-                repartition_source_topics=_sorted(
-                    map(_decided, subtopology.repartition_source_topics)
-                ),
+            _subtopology(
+                subtopology_id,
+                decided,
+                map(_decided, decided.changelog_topics),
+                map(_decided, decided.repartition_source_topics),
             )
-            for subtopology_id, subtopology in configured.subtopologies.items()
+            for subtopology_id, decided in configured.subtopologies.items()
         ],
+    )
+
+
+def _subtopology(
+    subtopology_id: str,
+    subtopology: Subtopology | ConfiguredSubtopology,
+    changelog_topics: Iterable[messages.TopicInfo],
+    repartition_source_topics: Iterable[messages.TopicInfo],
+) -> messages.StreamsGroupDescribeSubtopology:
+    return messages.StreamsGroupDescribeSubtopology(
+        subtopology_id=subtopology_id,
+        source_topics=sorted(subtopology.source_topics),
+        repartition_sink_topics=sorted(subtopology.repartition_sink_topics),
+        state_changelog_topics=_sorted(changelog_topics),
+        repartition_source_topics=_sorted(repartition_source_topics),
     )
 
 
 def _as_sent(topic: StreamsGroupTopologyTopicInfo) -> messages.TopicInfo:
-    return messages.TopicInfo(
-        name=topic.name,
-        partitions=topic.partitions,
-        replication_factor=topic.replication_factor,
-        topic_configs=[
-            messages.KeyValue(key=config.key, value=config.value) for config in topic.topic_configs
-        ],
-    )
+    return _topic(topic, ((config.key, config.value) for config in topic.topic_configs))
 
 
 def _decided(topic: InternalTopic) -> messages.TopicInfo:
+    return _topic(topic, topic.configs.items())
+
+
+def _topic(
+    topic: StreamsGroupTopologyTopicInfo | InternalTopic, configs: Iterable[tuple[str, str]]
+) -> messages.TopicInfo:
     return messages.TopicInfo(
         name=topic.name,
         partitions=topic.partitions,
         replication_factor=topic.replication_factor,
-        topic_configs=[
-            messages.KeyValue(key=key, value=value) for key, value in topic.configs.items()
-        ],
+        topic_configs=[messages.KeyValue(key=key, value=value) for key, value in configs],
     )
 
 
