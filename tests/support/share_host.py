@@ -14,7 +14,7 @@ from typing import Any, cast
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.share.batches import combine
-from barnabas.node.coordinator.share.persister import (
+from barnabas.node.coordinator.share.state import (
     ShareState,
     ShareStateError,
     ShareSummary,

@@ -17,9 +17,9 @@ from barnabas.node.broker.schemas.known_schemas import KnownSchemas
 from barnabas.node.broker.throttling import Throttling
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.group.service import GroupCoordinator
-from barnabas.node.coordinator.share.persister import Persister
 from barnabas.node.coordinator.share.service import ShareCoordinator
 from barnabas.node.coordinator.share.share_group_service import ShareGroupService
+from barnabas.node.coordinator.share.state import Persister
 from barnabas.node.coordinator.transaction.marker_writer import MarkerWriter
 from barnabas.node.coordinator.transaction.service import TransactionCoordinator
 from barnabas.node.coordinator.transaction.verifier import TransactionVerifier

@@ -18,7 +18,14 @@ from typing import Any, Generic, TypeVar
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.java.hash import java_abs, java_hash
-from barnabas.node.coordinator.appending import EncodedStep, write, write_encoded
+from barnabas.node.coordinator.appending import (
+    EncodedStep,
+    Entry,
+    Parked,
+    Pending,
+    write,
+    write_encoded,
+)
 from barnabas.node.coordinator.decision import (
     Answer,
     Decision,
@@ -33,7 +40,6 @@ from barnabas.node.coordinator.partition_writer import (
     coordinator_error,
 )
 from barnabas.node.coordinator.record_codec import RecordTypes, replay_batches
-from barnabas.node.coordinator.runtime_entry import Entry, Parked, Pending
 from barnabas.node.log.producers.verification import AppendTerms
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.errors import DecodeError, ErrorCode

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.ids import Uuid
-from barnabas.node.coordinator.share.persister import Persister
-from barnabas.node.coordinator.share.state import SharePartitionKey
+from barnabas.node.coordinator.share.state import Persister, SharePartitionKey
 from barnabas.node.coordinator.timers import TimerQueue
 from barnabas.node.loop.promise import Promise, gather
 from barnabas.node.metadata.image import MetadataImage

@@ -18,8 +18,12 @@ from typing import Any, NamedTuple, Protocol
 
 from barnabas.base.clock import Clock
 from barnabas.base.network import Part
-from barnabas.node.coordinator.share.persister import Persister, ShareStateError, StateBatch
-from barnabas.node.coordinator.share.state import SharePartitionKey
+from barnabas.node.coordinator.share.state import (
+    Persister,
+    SharePartitionKey,
+    ShareStateError,
+    StateBatch,
+)
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.index.txn_index import AbortedTransaction
 from barnabas.node.log.results import DeferredRead, ReadResult

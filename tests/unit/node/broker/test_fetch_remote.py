@@ -9,7 +9,7 @@ from barnabas.base.disk import Buffer
 from barnabas.node.broker.apis.log_offsets import handle_list_offsets
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.fetch.handler import handle_fetch
-from barnabas.node.broker.fetch.late_reads import WAIT_MIN_MS
+from barnabas.node.broker.fetch.reading import WAIT_MIN_MS
 from barnabas.node.broker.fetch.sessions import FetchSessionCache
 from barnabas.node.log.index.txn_index import AbortedTransaction
 from barnabas.node.loop.promise import Promise

@@ -9,8 +9,8 @@ import pytest
 from barnabas.base.ids import Uuid
 from barnabas.node.coordinator.group.step import ClientInfo
 from barnabas.node.coordinator.share.joins import HOLD_MS_MAX
-from barnabas.node.coordinator.share.persister import ShareStateError
 from barnabas.node.coordinator.share.share_group_service import ShareGroupService
+from barnabas.node.coordinator.share.state import ShareStateError
 from barnabas.node.loop.promise import Promise
 from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.errors import ErrorCode

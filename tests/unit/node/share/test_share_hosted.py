@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from barnabas.node.coordinator.share.persister import ShareState, StateBatch
+from barnabas.node.coordinator.share.state import ShareState, StateBatch
 from barnabas.node.share.settings import OffsetReset, ResetStrategy
 from barnabas.node.share.share_partition_host import first_offset
 from barnabas.protocol.errors import ErrorCode

@@ -27,8 +27,7 @@ from barnabas.node.broker.fetch.codec import (
     FetchAnswer,
     encode_fetch,
 )
-from barnabas.node.broker.fetch.late_reads import WAIT_MIN_MS
-from barnabas.node.broker.fetch.reading import Reader, replica_of
+from barnabas.node.broker.fetch.reading import WAIT_MIN_MS, Reader, replica_of
 from barnabas.node.broker.fetch.sessions import FetchSession, FetchTarget, PartitionKey
 from barnabas.node.broker.grants import Grants
 from barnabas.node.broker.responses import frame_response, respond_instead

@@ -5,6 +5,8 @@ a follower; followers read a leader up to the end of its log, and by the offset 
 it what they have. A client that sends the epoch of the batch before its offset learns where its log
 diverges from this one (KIP-595).
 
+`LateReads` are those that the logs answer later, because the records are remote.
+
 Source: Kafka's Partition.fetchRecords and ReplicaManager.readFromLog.
 """
 
@@ -17,8 +19,7 @@ from barnabas.base.network import Part
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.current_leader import HINTED, current_leader
 from barnabas.node.broker.fetch.codec import NO_REPLICA, PREFERRED_REPLICA_FROM, FetchAnswer
-from barnabas.node.broker.fetch.late_reads import LateReads
-from barnabas.node.broker.fetch.sessions import FetchSession, FetchTarget
+from barnabas.node.broker.fetch.sessions import FetchSession, FetchTarget, WaitingFetch
 from barnabas.node.broker.grants import Grants
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.config.node_config import RACK_AWARE_SELECTOR, NodeConfig
@@ -32,6 +33,56 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.records.batch import CorruptBatchError
 from barnabas.protocol.well_known import CONSUMER_ID, READ_COMMITTED
+
+WAIT_MIN_MS = 500
+"""A fetch waits so long for remote records, though it asks for less: else it might never have any.
+
+Kafka's default of `remote.fetch.max.wait.ms`.
+"""
+
+
+class LateReads:
+    """The late reads of one fetch. Every look of the fetch asks here first."""
+
+    __slots__ = ("_reads", "waiter")
+
+    def __init__(self) -> None:
+        self._reads: dict[FetchTarget, DeferredRead] = {}
+        self.waiter: WaitingFetch | None = None
+        """Looks again when a read is settled."""
+
+    @property
+    def are_pending(self) -> bool:
+        """True if to wait: some records have not come."""
+        return not all(read.is_settled for read in self._reads.values())
+
+    def get(self, target: FetchTarget) -> DeferredRead | None:
+        """The read of `target`, if it has been begun."""
+        return self._reads.get(target)
+
+    def result(
+        self, target: FetchTarget, read: DeferredRead, max_bytes: int, min_one_batch: bool
+    ) -> ReadResult:
+        """The result of `read`; without records while it is pending, or if they are too many."""
+        if target not in self._reads:
+            self._reads[target] = read
+            if not read.is_settled:
+                read.then(self._arrived)
+        if read.is_settled and (min_one_batch or read.value.size_bytes <= max_bytes):
+            return read.value
+        return ReadResult(ErrorCode.NONE, [], 0, target.fetch_offset)
+
+    def _arrived(self, _: RemoteRead) -> None:
+        if self.waiter is not None:
+            self.waiter.look_again()
+
+    def abandon(self) -> None:
+        """The fetch is answered, or nobody waits for it."""
+        self.waiter = None
+        for read in self._reads.values():
+            read.abandon()
+        self._reads.clear()
+
 
 telemetry = logging.getLogger(__name__)
 

@@ -22,8 +22,12 @@ from barnabas.node.coordinator.group.share.requests import ShareGroupRequests
 from barnabas.node.coordinator.group.step import Client, ClientInfo, Refusal
 from barnabas.node.coordinator.share.end_offsets import EndOffsets
 from barnabas.node.coordinator.share.joins import HeldJoins
-from barnabas.node.coordinator.share.persister import Persister, ShareStateError, ShareSummary
-from barnabas.node.coordinator.share.state import SharePartitionKey
+from barnabas.node.coordinator.share.state import (
+    Persister,
+    SharePartitionKey,
+    ShareStateError,
+    ShareSummary,
+)
 from barnabas.node.loop.promise import Promise, flat, then
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.errors import ErrorCode
