@@ -16,7 +16,7 @@ import pytest
 from barnabas.node.coordinator.group.classic.group import ClassicGroup
 from barnabas.node.coordinator.group.classic.states import GroupState
 from barnabas.node.coordinator.group.consumer import reconcile as reconciling
-from barnabas.node.coordinator.group.consumer import target as targeting
+from barnabas.node.coordinator.group.consumer import subscriptions as targeting
 from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.node.coordinator.group.modern.group import ModernGroupState
 from barnabas.protocol.errors import ErrorCode

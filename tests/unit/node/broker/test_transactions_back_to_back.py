@@ -13,7 +13,7 @@ import pytest
 from barnabas.base.network import ListenerOptions
 from barnabas.node.broker.apis.txn_offset_commit import handle_txn_offset_commit
 from barnabas.node.broker.produce.handler import handle_produce
-from barnabas.node.coordinator.group.offset_responses import txn_commit_error
+from barnabas.node.coordinator.group.offset_requests import txn_commit_error
 from barnabas.node.log.producers.verification import Verification
 from barnabas.node.metadata.image import PartitionImage
 from barnabas.node.net.connection import Reply

@@ -21,7 +21,7 @@ from barnabas.node.broker.client_state import client_state
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.responses import answer_later, frame_response
 from barnabas.node.broker.services import BrokerServices
-from barnabas.node.coordinator.group.offset_responses import commit_error
+from barnabas.node.coordinator.group.offset_requests import commit_error
 from barnabas.node.coordinator.group.repeated_commit import RepeatedCommit
 from barnabas.node.loop.promise import Promise
 from barnabas.node.net.connection import Connection, Reply

@@ -35,7 +35,7 @@ from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.in_parts import Each
 from barnabas.node.broker.responses import answer_later, respond
 from barnabas.node.broker.services import BrokerServices
-from barnabas.node.coordinator.group.offset_responses import commit_error
+from barnabas.node.coordinator.group.offset_requests import commit_error
 from barnabas.node.loop.promise import Promise, then
 from barnabas.node.net.connection import Reply
 from barnabas.protocol.acls import Operation, ResourceType

@@ -11,7 +11,7 @@ from barnabas.node.broker.apis.transactions import offsets_forbidden
 from barnabas.node.broker.authorization import allowed
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
-from barnabas.node.coordinator.group.offset_responses import txn_commit_error
+from barnabas.node.coordinator.group.offset_requests import txn_commit_error
 from barnabas.node.coordinator.partition_writer import coordinator_error
 from barnabas.node.coordinator.transaction.verifier import Verdict, Verifications
 from barnabas.node.log.producers.verification import NOT_ASKED, Verification

@@ -20,7 +20,7 @@ from barnabas.node.coordinator.group.consumer import heartbeat as consumer_heart
 from barnabas.node.coordinator.group.consumer import requests as consumer_requests
 from barnabas.node.coordinator.group.group_type import GroupType
 from barnabas.node.coordinator.group.modern.timing import heartbeat_interval_ms
-from barnabas.node.coordinator.group.offset_responses import (
+from barnabas.node.coordinator.group.offset_requests import (
     commit_error,
     fetch_error,
     txn_commit_error,

@@ -5,23 +5,27 @@ ever written; its decisions say so (`replays=False`), and a continuation tells t
 record fared.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from barnabas.node.coordinator.decision import Answer, Decision, Moment, Waiter
 from barnabas.node.coordinator.group.classic.group import ClassicGroup
 from barnabas.node.coordinator.group.classic.join import Join, join
-from barnabas.node.coordinator.group.classic.membership import heartbeat, leave, session_ended
 from barnabas.node.coordinator.group.classic.rebalance import (
+    complete_if_joined,
+    complete_join,
     join_time_is_up,
     prepare_rebalance,
+    propagate_assignments,
+    rebalance_or_complete,
+    remove_member,
     reset_session,
     sync_time_is_up,
 )
-from barnabas.node.coordinator.group.classic.records import new_group_record
+from barnabas.node.coordinator.group.classic.records import group_record, new_group_record
 from barnabas.node.coordinator.group.classic.responses import join_error
-from barnabas.node.coordinator.group.classic.states import GroupState
-from barnabas.node.coordinator.group.classic.sync import sync
+from barnabas.node.coordinator.group.classic.states import GroupEvent, GroupState
 from barnabas.node.coordinator.group.group import Group
 from barnabas.node.coordinator.group.registry import GroupRegistry
 from barnabas.node.coordinator.group.requests import GroupRequests
@@ -31,7 +35,10 @@ from barnabas.protocol.messages.groups import (
     DescribedGroup,
     DescribedGroupMember,
     HeartbeatRequest,
+    HeartbeatResponse,
+    LeaveGroupResponse,
     MemberIdentity,
+    MemberResponse,
     SyncGroupRequest,
     SyncGroupResponse,
 )
@@ -142,13 +149,6 @@ class ClassicGroupRequests(GroupRequests):
         return step.decide()
 
 
-_EXPIRED: dict[TimerKind, Callable[[Step, ClassicGroup, str], None]] = {
-    TimerKind.CLASSIC_SESSION: session_ended,
-    TimerKind.JOIN: lambda step, group, _: join_time_is_up(step, group),
-    TimerKind.SYNC: lambda step, group, _: sync_time_is_up(step, group),
-}
-
-
 # DescribeGroups: a classic group as administrators see it.
 
 
@@ -181,3 +181,198 @@ def described(group_id: str, group: ClassicGroup | Refusal, version: int) -> Des
             for member in group.members.values()
         ],
     )
+
+
+# SyncGroup: the leader brings the assignment of a generation, everyone gets their part.
+#
+# The assignment is written before anyone sees it: the group is stable once the record is
+# committed. Another rebalance may begin before that and make the record void.
+# Source: Kafka's GroupMetadataManager.classicGroupSyncToClassicGroup.
+
+
+@dataclass(slots=True)
+class AssignmentStored:
+    """Continuation: the record that holds a generation's assignment."""
+
+    group_id: str
+    generation_id: int
+    assignments: dict[str, bytes]
+
+    def stored(
+        self, step: Step, groups: GroupRegistry, error: ErrorCode, is_appended: bool
+    ) -> None:
+        """Give the assignment to the group's members."""
+        group = groups.get_of(ClassicGroup, self.group_id)
+        if group is not None:
+            _assignment_stored(step, group, self, error)
+
+
+def sync(
+    step: Step, group: ClassicGroup, request: SyncGroupRequest, waiter: Waiter
+) -> SyncGroupResponse | None:
+    """Handle a SyncGroup; None where the answer comes with the leader's assignment."""
+    error = _check(group, request)
+    if error:
+        return SyncGroupResponse(error_code=error)
+    member = group.members[request.member_id]
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    group.pending_syncs.discard(request.member_id)
+    if not group.pending_syncs:
+        step.timers.cancel(TimerKey(TimerKind.SYNC, group.group_id))
+    if group.state is GroupState.STABLE:
+        # Kafka does not count this as a sign of life: a member that was slow to ask could lose
+        # its session before its first heartbeat of the generation is due.
+        reset_session(step, group, member)
+        return SyncGroupResponse(
+            protocol_type=group.protocol_type,
+            protocol_name=group.protocol_name,
+            assignment=member.assignment,
+        )
+    assert group.state is GroupState.COMPLETING_REBALANCE
+    # An earlier SyncGroup of the same member came on a connection it has given up.
+    step.answer(member.sync_waiter, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    member.sync_waiter = waiter
+    if request.member_id == group.leader_id:
+        given = {part.member_id: part.assignment for part in request.assignments}
+        assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
+        step.records.append(group_record(group, assignments))
+        step.continuation = AssignmentStored(group.group_id, group.generation_id, assignments)
+    return None
+
+
+def _assignment_stored(
+    step: Step, group: ClassicGroup, stored: AssignmentStored, error: ErrorCode
+) -> None:
+    """The assignment is committed, or could not be; in the latter case all join again."""
+    if (
+        group.state is not GroupState.COMPLETING_REBALANCE
+        or group.generation_id != stored.generation_id
+    ):
+        return
+    if error:
+        propagate_assignments(step, group, error)
+        rebalance_or_complete(step, group, f"{error.name} when the assignment was stored")
+        return
+    for member in group.members.values():
+        member.assignment = stored.assignments.get(member.member_id, b"")
+    propagate_assignments(step, group, ErrorCode.NONE)
+    group.move(GroupEvent.ASSIGNMENT_STORED, step.now.wall_ms)
+
+
+def _check(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode:
+    if group.is_empty:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = group.check_member(request.member_id, request.group_instance_id)
+    if error:
+        return error
+    if request.generation_id != group.generation_id:
+        return ErrorCode.ILLEGAL_GENERATION
+    if _differs(request.protocol_type, group.protocol_type) or _differs(
+        request.protocol_name, group.protocol_name
+    ):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.NONE
+
+
+def _differs(given: str | None, known: str | None) -> bool:
+    """Old versions name neither (KIP-559)."""
+    return given is not None and known is not None and given != known
+
+
+telemetry = logging.getLogger(__name__)
+
+
+# Heartbeat, LeaveGroup and the end of a session.
+#
+# Source: Kafka's GroupMetadataManager (classicGroupHeartbeat, classicGroupLeave,
+# expireClassicGroupMemberHeartbeat).
+
+
+def heartbeat(step: Step, group: ClassicGroup, request: HeartbeatRequest) -> HeartbeatResponse:
+    """A sign of life; the answer tells a member to join again where a rebalance waits for it."""
+    error = group.check_member(request.member_id, request.group_instance_id)
+    if error:
+        return HeartbeatResponse(error_code=error)
+    if request.generation_id != group.generation_id:
+        return HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION)
+    reset_session(step, group, group.members[request.member_id])
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    return HeartbeatResponse()
+
+
+def leave(step: Step, group: ClassicGroup, leaving: list[MemberIdentity]) -> LeaveGroupResponse:
+    """Take members out: themselves, or static ones by an administrator (no member id)."""
+    response = LeaveGroupResponse(
+        members=[
+            MemberResponse(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                error_code=_leave_one(step, group, member),
+            )
+            for member in leaving
+        ]
+    )
+    left = [
+        member.member_id or f"the member with instance id {member.group_instance_id}"
+        for member in response.members
+        if not member.error_code
+    ]
+    if left:
+        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            rebalance_or_complete(step, group, f"{', '.join(left)} left")
+        else:
+            complete_if_joined(step, group)
+    return response
+
+
+def _leave_one(step: Step, group: ClassicGroup, leaving: MemberIdentity) -> ErrorCode:
+    member_id = leaving.member_id
+    if not member_id:
+        instance_id = leaving.group_instance_id
+        static_id = None if instance_id is None else group.static_member_id(instance_id)
+        if static_id is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        member_id = static_id
+    elif member_id in group.pending_joins:
+        remove_member(step, group, member_id)
+        return ErrorCode.NONE
+    else:
+        error = group.check_member(member_id, leaving.group_instance_id)
+        if error:
+            return error
+    telemetry.info(
+        "group %s: %s leaves: %s", group.group_id, member_id, leaving.reason or "not provided"
+    )
+    remove_member(step, group, member_id)
+    return ErrorCode.NONE
+
+
+def session_ended(step: Step, group: ClassicGroup, member_id: str) -> None:
+    """A member was silent too long, or never came back with the id that it was given."""
+    if member_id in group.pending_joins:
+        remove_member(step, group, member_id)
+        _complete_if_waiting(step, group)
+        return
+    member = group.members.get(member_id)
+    if member is None or member.is_exempt_from_session:
+        return
+    remove_member(step, group, member_id)
+    if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        rebalance_or_complete(step, group, f"{member_id} was silent for its session time-out")
+    else:
+        _complete_if_waiting(step, group)
+
+
+def _complete_if_waiting(step: Step, group: ClassicGroup) -> None:
+    """As `complete_if_joined`, and the first rebalance too: nobody else is about to join."""
+    if group.state is GroupState.PREPARING_REBALANCE and group.have_all_joined:
+        complete_join(step, group)
+
+
+_EXPIRED: dict[TimerKind, Callable[[Step, ClassicGroup, str], None]] = {
+    TimerKind.CLASSIC_SESSION: session_ended,
+    TimerKind.JOIN: lambda step, group, _: join_time_is_up(step, group),
+    TimerKind.SYNC: lambda step, group, _: sync_time_is_up(step, group),
+}

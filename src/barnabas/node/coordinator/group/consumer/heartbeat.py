@@ -21,8 +21,11 @@ from barnabas.node.coordinator.group.consumer.records import (
     member_record,
     target_record,
 )
-from barnabas.node.coordinator.group.consumer.subscriptions import Draft, update_member
-from barnabas.node.coordinator.group.consumer.target import update_target
+from barnabas.node.coordinator.group.consumer.subscriptions import (
+    Draft,
+    update_member,
+    update_target,
+)
 from barnabas.node.coordinator.group.modern.heartbeat import (
     blank_field,
     check_epoch,

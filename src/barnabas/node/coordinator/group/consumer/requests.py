@@ -16,7 +16,7 @@ from barnabas.node.coordinator.group.consumer.fencing import fence
 from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.node.coordinator.group.consumer.heartbeat import heartbeat
 from barnabas.node.coordinator.group.consumer.member import ConsumerMember
-from barnabas.node.coordinator.group.consumer.target import preferred_assignor
+from barnabas.node.coordinator.group.consumer.subscriptions import preferred_assignor
 from barnabas.node.coordinator.group.modern.requests import ModernGroupRequests
 from barnabas.node.coordinator.group.step import Client, Refusal, Step
 from barnabas.node.coordinator.group.view import GroupMetadata
