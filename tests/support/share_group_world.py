@@ -52,7 +52,11 @@ class ShareGroupWorld(ConsumerWorld):
 
     def run_share(self, group_id: str, step: Any) -> Any:
         """The response of a step of the share groups."""
-        answer: Call[Any] = Call(self.coordinator.shares.run(group_id, step, lambda error: error))
+        answer: Call[Any] = Call(
+            self.coordinator.shards.run(
+                group_id, lambda shard, _, now: step(shard.shares, now), lambda error: error
+            )
+        )
         return answer.response
 
     def initialized(self) -> None:

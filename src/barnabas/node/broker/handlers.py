@@ -41,7 +41,6 @@ from barnabas.node.broker.apis.log_offsets import (
     handle_offset_for_leader_epoch,
 )
 from barnabas.node.broker.apis.logins import (
-    handle_alter_user_scram_credentials,
     handle_describe_user_scram_credentials,
     handle_sasl_authenticate,
     handle_sasl_handshake,
@@ -62,7 +61,6 @@ from barnabas.node.broker.apis.partitions import (
     handle_describe_log_dirs,
 )
 from barnabas.node.broker.apis.quotas import (
-    handle_alter_client_quotas,
     handle_describe_client_quotas,
 )
 from barnabas.node.broker.apis.share_groups import (
@@ -163,9 +161,9 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.LIST_PARTITION_REASSIGNMENTS, ask_controller),
     route(apis.OFFSET_DELETE, handle_offset_delete),
     route(apis.DESCRIBE_CLIENT_QUOTAS, handle_describe_client_quotas),
-    route(apis.ALTER_CLIENT_QUOTAS, handle_alter_client_quotas),
+    route(apis.ALTER_CLIENT_QUOTAS, ask_controller),
     route(apis.DESCRIBE_USER_SCRAM_CREDENTIALS, handle_describe_user_scram_credentials),
-    route(apis.ALTER_USER_SCRAM_CREDENTIALS, handle_alter_user_scram_credentials),
+    route(apis.ALTER_USER_SCRAM_CREDENTIALS, ask_controller),
     route(apis.DESCRIBE_QUORUM, ask_controller, each=EACH_QUORUM),
     route(apis.UPDATE_FEATURES, ask_controller),
     route(apis.DESCRIBE_CLUSTER, handle_describe_cluster),

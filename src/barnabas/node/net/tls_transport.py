@@ -172,13 +172,8 @@ class TlsTransport(TcpTransport):
             self._send_last_words(self._outgoing.read())  # the alert
             self._handshake_failed(TlsError(reason_of(outcome)))
             return
-        try:
-            self._collect_answers()
-            self._write_queue()
-        except OSError as error:
-            self._finish(error)
+        if not self._send_answers():
             return
-        self._write_later()
         if outcome:
             self._opened()
         else:
@@ -315,21 +310,22 @@ class TlsTransport(TcpTransport):
         if len(self._ciphertext) > PIECES_MAX * PIECE_SIZE_BYTES + ANSWERS_SIZE_MAX_BYTES:
             self._finish(TlsError("it does not read the answers of TLS"))
             return
+        self._send_answers()
+
+    def _send_answers(self) -> bool:
+        """Send what OpenSSL has produced, behind what waits to leave; False: it has ended."""
         try:
-            self._collect_answers()
+            if self._outgoing.pending:
+                produced = self._outgoing.read()
+                self._ciphertext = (
+                    b"".join((self._ciphertext, produced)) if self._ciphertext else produced
+                )
             self._write_queue()
         except OSError as error:
             self._finish(error)
-            return
+            return False
         self._write_later()
-
-    def _collect_answers(self) -> None:
-        """Put what OpenSSL has produced behind what waits to leave."""
-        if self._outgoing.pending:
-            produced = self._outgoing.read()
-            self._ciphertext = (
-                b"".join((self._ciphertext, produced)) if self._ciphertext else produced
-            )
+        return True
 
     # -- sending
 

@@ -183,19 +183,19 @@ def decode_reply(request: core.Request, response: Any) -> core.Reply:
     """The answer in a response to `request`. Raises DecodeError for one that makes no sense."""
     match request:
         case core.Vote():
-            partition, error, standing = _one(response, response.topics, "partitions")
+            partition, error, standing = _one(response, response.topics)
             granted = partition is not None and partition.vote_granted
             return core.VoteReply(standing, error, granted)
         case core.BeginEpoch():
-            _, error, standing = _one(response, response.topics, "partitions")
+            _, error, standing = _one(response, response.topics)
             return core.BeginEpochReply(standing, error)
         case core.EndEpoch():
-            _, error, standing = _one(response, response.topics, "partitions")
+            _, error, standing = _one(response, response.topics)
             return core.EndEpochReply(standing, error)
         case core.Fetch():
             return _decode_fetch(request, response)
         case core.FetchSnapshot():
-            partition, error, standing = _one(response, response.topics, "partitions")
+            partition, error, standing = _one(response, response.topics)
             if partition is None:
                 return core.FetchSnapshotReply(standing, error)
             snapshot_id = partition.snapshot_id
@@ -226,14 +226,14 @@ def decode_reply(request: core.Request, response: Any) -> core.Reply:
             return _decode_versions(response)
 
 
-def _one(response: Any, topics: Sequence[Any], name: str) -> tuple[Any, ErrorCode, Standing]:
+def _one(response: Any, topics: Sequence[Any]) -> tuple[Any, ErrorCode, Standing]:
     """(the one partition or None, its error or the whole answer's, where the sender stands)."""
     error = ErrorCode.of(response.error_code)
     if error != ErrorCode.NONE:
         return None, error, Standing(-1)
-    if len(topics) != 1 or len(getattr(topics[0], name)) != 1:
+    if len(topics) != 1 or len(topics[0].partitions) != 1:
         raise DecodeError(f"{type(response).__name__} is not about one partition")
-    partition = getattr(topics[0], name)[0]
+    partition = topics[0].partitions[0]
     leader = getattr(partition, "current_leader", partition)
     endpoints = tuple(
         VoterEndpoint("", end.host, end.port)
@@ -245,7 +245,7 @@ def _one(response: Any, topics: Sequence[Any], name: str) -> tuple[Any, ErrorCod
 
 
 def _decode_fetch(request: core.Fetch, response: Any) -> core.Reply:
-    partition, error, standing = _one(response, response.responses, "partitions")
+    partition, error, standing = _one(response, response.responses)
     if partition is None:
         return core.FetchReply(standing, error)
     diverging, snapshot_id = partition.diverging_epoch, partition.snapshot_id

@@ -357,15 +357,26 @@ def test_a_topic_that_comes_back_is_deleted_no_more(world: ShareGroupWorld) -> N
 
 
 def test_topics_that_are_gone_are_forgotten(world: ShareGroupWorld) -> None:
-    world.coordinator.shares.on_topics_deleted(frozenset({topic_id("t")}))
+    gone = frozenset({topic_id("t")})
+    world.coordinator.shards.run_everywhere(
+        "topics", lambda shard, _waiter, _now: shard.shares.topics_deleted(gone)
+    )
     assert world.share_group().state_metadata.initialized == {}
 
 
+def begin_deletions(world: ShareGroupWorld, *group_ids: str) -> Any:
+    return Call(
+        world.coordinator.shards.run_by_partition(
+            group_ids, lambda shard, ids, now: shard.shares.begin_group_deletions(ids, now)
+        )
+    ).response
+
+
 def test_groups_are_deleted_once_the_share_coordinators_have(world: ShareGroupWorld) -> None:
-    doomed: Any = Call(world.coordinator.shares.begin_deletions(["g", "consumers", "x"])).response
+    doomed = begin_deletions(world, "g", "consumers", "x")
     assert doomed == {"g": ErrorCode.NON_EMPTY_GROUP}
     world.share_beat(member_id="m", member_epoch=-1)
-    doomed = Call(world.coordinator.shares.begin_deletions(["g"])).response
+    doomed = begin_deletions(world, "g")
     assert doomed == {"g": {topic_id("t"): (0, 1, 2)}}
     response: Any = Call(
         world.coordinator.delete_groups(DeleteGroupsRequest(groups_names=["g"]))

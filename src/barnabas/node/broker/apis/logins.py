@@ -22,15 +22,11 @@ from collections import Counter
 
 from barnabas.node.broker.authorization import may
 from barnabas.node.broker.context import RequestContext
-from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
-from barnabas.node.metadata.controller.refusals import refuse
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.credentials import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsResponse,
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
@@ -99,15 +95,3 @@ def _described(
             user=name, error_code=ErrorCode.RESOURCE_NOT_FOUND, error_message=_UNKNOWN + name
         )
     return DescribeUserScramCredentialsResult(user=name, error_message=None, credential_infos=infos)
-
-
-async def handle_alter_user_scram_credentials(
-    services: BrokerServices, context: RequestContext, request: AlterUserScramCredentialsRequest
-) -> AlterUserScramCredentialsResponse:
-    """Set and delete SCRAM credentials."""
-    response: AlterUserScramCredentialsResponse
-    if not may(services, context, Operation.ALTER, ResourceType.CLUSTER):
-        response = refuse(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    else:
-        response = await ask_controller(services, context, request)
-    return response

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.node.broker.apis.acls import handle_describe_acls
@@ -226,38 +226,22 @@ async def decide(
     return fit(response, context.api_version)
 
 
-async def handle_alter_configs_at_controller(
-    services: ControllerServices, context: RequestContext, request: configs.AlterConfigsRequest
-) -> configs.AlterConfigsResponse:
-    """Configurations, asked for here and not of the broker that they belong to."""
-    passed_on, refused = without_refused(
-        services.image, request, configs.AlterConfigsResourceResponse
-    )
-    response = await decided_in_parts(
-        EACH_CHANGE,
-        passed_on,
-        lambda part: decide(services, context, part, configs.AlterConfigsResponse),
-    )
-    response.responses += refused
-    return response
+def _configs_route(api: Api[Req, Resp]) -> Route[ControllerServices]:
+    """Route changes of configurations, asked for here and not of the broker they belong to."""
 
+    async def handle_alter_configs_at_controller(
+        services: ControllerServices, context: RequestContext, request: Any
+    ) -> Any:
+        passed_on, refused = without_refused(
+            services.image, request, configs.AlterConfigsResourceResponse
+        )
+        response: Any = await decided_in_parts(
+            EACH_CHANGE, passed_on, lambda part: decide(services, context, part, api.response)
+        )
+        response.responses += refused
+        return response
 
-async def handle_incremental_alter_configs_at_controller(
-    services: ControllerServices,
-    context: RequestContext,
-    request: configs.IncrementalAlterConfigsRequest,
-) -> configs.IncrementalAlterConfigsResponse:
-    """As `handle_alter_configs_at_controller`, for single keys."""
-    passed_on, refused = without_refused(
-        services.image, request, configs.AlterConfigsResourceResponse
-    )
-    response = await decided_in_parts(
-        EACH_CHANGE,
-        passed_on,
-        lambda part: decide(services, context, part, configs.IncrementalAlterConfigsResponse),
-    )
-    response.responses += refused
-    return response
+    return route(api, handle_alter_configs_at_controller)
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,14 +345,14 @@ CONTROLLER_ROUTES: tuple[Route[ControllerServices], ...] = (
     _decision_route(apis.CREATE_ACLS),
     _decision_route(apis.DELETE_ACLS),
     route(apis.DESCRIBE_CONFIGS, handle_describe_configs, each=EACH_RESOURCE),
-    route(apis.ALTER_CONFIGS, handle_alter_configs_at_controller),
+    _configs_route(apis.ALTER_CONFIGS),
     route(apis.SASL_AUTHENTICATE, handle_sasl_authenticate),
     _decision_route(apis.CREATE_PARTITIONS),
     _token_route(apis.CREATE_DELEGATION_TOKEN),
     _token_route(apis.RENEW_DELEGATION_TOKEN),
     _token_route(apis.EXPIRE_DELEGATION_TOKEN),
     _decision_route(apis.ELECT_LEADERS),
-    route(apis.INCREMENTAL_ALTER_CONFIGS, handle_incremental_alter_configs_at_controller),
+    _configs_route(apis.INCREMENTAL_ALTER_CONFIGS),
     _decision_route(apis.ALTER_PARTITION_REASSIGNMENTS),
     _decision_route(apis.LIST_PARTITION_REASSIGNMENTS),
     _decision_route(apis.ALTER_CLIENT_QUOTAS),

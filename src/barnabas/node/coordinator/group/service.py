@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.base.ids import Uuid
 from barnabas.node.config.node_config import NodeConfig
-from barnabas.node.coordinator.decision import Decision, Moment, Transactional
+from barnabas.node.coordinator.decision import Transactional
 from barnabas.node.coordinator.group.classic.responses import join_error, level_join, level_leave
 from barnabas.node.coordinator.group.config import GroupConfig
 from barnabas.node.coordinator.group.consumer import heartbeat as consumer_heartbeat
@@ -27,7 +26,6 @@ from barnabas.node.coordinator.group.offset_requests import (
 )
 from barnabas.node.coordinator.group.shard import GroupShard
 from barnabas.node.coordinator.group.shards import GroupShards
-from barnabas.node.coordinator.group.share.requests import ShareGroupRequests
 from barnabas.node.coordinator.group.step import ClientInfo, Refusal
 from barnabas.node.coordinator.group.streams import requests as streams_requests
 from barnabas.node.coordinator.group.streams.heartbeat import Heard
@@ -38,7 +36,7 @@ from barnabas.node.log.producers.verification import Verification
 from barnabas.node.loop.promise import Promise, gather, then
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import consumer_groups, groups, share_groups, streams_groups
+from barnabas.protocol.messages import consumer_groups, groups, streams_groups
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -93,10 +91,10 @@ class GroupCoordinator:
         config = self.config = GroupConfig.from_node(node_config)
         self._random = source
         self._metadata = GroupMetadata()
-        self._shards = shards = GroupShards(config, self._metadata, clock, writer)
+        self.shards = shards = GroupShards(config, self._metadata, clock, writer)
+        """Share groups are served with them by `coordinator.share.share_group_service`."""
         self.classics = ClassicGroupService(config, shards, self._new_id)
         self.consumers = ConsumerGroupService(config, shards, self._new_id)
-        self.shares = ShareMembershipService(shards)
         self.streams = StreamsGroupService(config, self._metadata, shards)
 
     # Where
@@ -104,24 +102,24 @@ class GroupCoordinator:
     @property
     def runtime(self) -> CoordinatorRuntime[GroupShard]:
         """The runtime of the coordinator's shards."""
-        return self._shards.runtime
+        return self.shards.runtime
 
     @property
     def partition_count(self) -> int:
         """Partitions of `__consumer_offsets`; to be set where the topic has another number."""
-        return self._shards.partition_count
+        return self.shards.partition_count
 
     @partition_count.setter
     def partition_count(self, count: int) -> None:
-        self._shards.partition_count = count
+        self.shards.partition_count = count
 
     def partition_for(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` whose leader coordinates the group."""
-        return self._shards.partition_for(group_id)
+        return self.shards.partition_for(group_id)
 
     def load(self, partition: int, leader_epoch: int) -> None:
         """This node leads the partition since `leader_epoch`: serve its groups."""
-        if not self._shards.is_closed:
+        if not self.shards.is_closed:
             self.runtime.load(partition, leader_epoch)
 
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
@@ -130,7 +128,7 @@ class GroupCoordinator:
 
     async def close(self) -> None:
         """Answer all that waits and serve nobody any more."""
-        self._shards.close()
+        self.shards.close()
 
     def image_changed(self, image: MetadataImage, *, has_new_topics: bool) -> None:
         """Newer metadata is there; groups meet it with their members' next heartbeats."""
@@ -146,7 +144,7 @@ class GroupCoordinator:
         def on_error(error: ErrorCode) -> OffsetCommitResponse:
             return commit_error(request, error)
 
-        response: Any = self._shards.run(
+        response: Any = self.shards.run(
             request.group_id,
             lambda shard, _, now: shard.commit_offsets(request, client.api_version, now),
             on_error,
@@ -163,7 +161,7 @@ class GroupCoordinator:
         def on_error(error: ErrorCode) -> TxnOffsetCommitResponse:
             return txn_commit_error(request, error)
 
-        response: Any = self._shards.run_for_group(
+        response: Any = self.shards.run_for_group(
             request.group_id,
             lambda shard, _, now: shard.commit_transactional_offsets(request, verification, now),
             on_error,
@@ -176,7 +174,7 @@ class GroupCoordinator:
         self, partition: int, marker: WritableTxnMarker
     ) -> ErrorCode | Promise[ErrorCode]:
         """Write a marker, by which the offsets of a transaction come to count, or are dropped."""
-        if self._shards.is_closed:
+        if self.shards.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return self.runtime.end_transaction(
             partition,
@@ -189,7 +187,7 @@ class GroupCoordinator:
         self, request: OffsetFetchRequestGroup, *, require_stable: bool
     ) -> OffsetFetchResponseGroup | Promise[OffsetFetchResponseGroup]:
         """Offsets of one group; all of them where the request names no topics (None)."""
-        return self._shards.run(
+        return self.shards.run(
             request.group_id,
             lambda shard, _waiter, _now: shard.fetch_offsets(request, require_stable),
             lambda error: OffsetFetchResponseGroup(
@@ -201,7 +199,7 @@ class GroupCoordinator:
         self, request: OffsetDeleteRequest
     ) -> OffsetDeleteResponse | Promise[OffsetDeleteResponse]:
         """Forget offsets of a group."""
-        return self._shards.run_for_group(
+        return self.shards.run_for_group(
             request.group_id,
             lambda shard, _waiter, _now: shard.delete_offsets(request),
             lambda error: OffsetDeleteResponse(error_code=error),
@@ -213,7 +211,7 @@ class GroupCoordinator:
         if CONSUMER_OFFSETS in topics:
             for partition in self.runtime.partitions():
                 self.unload(partition)
-        self._shards.run_everywhere(
+        self.shards.run_everywhere(
             "offsets of deleted topics", lambda shard, _waiter, _now: shard.topics_deleted(topics)
         )
 
@@ -222,7 +220,7 @@ class GroupCoordinator:
 
         To be called each `offsets.retention.check.interval.ms`.
         """
-        self._shards.run_everywhere(
+        self.shards.run_everywhere(
             "expired offsets", lambda shard, _, now: shard.expire_offsets(now)
         )
 
@@ -232,7 +230,7 @@ class GroupCoordinator:
         self, request: ListGroupsRequest
     ) -> ListGroupsResponse | Promise[ListGroupsResponse]:
         """The groups of this node; an error while one of its partitions loads."""
-        if self._shards.is_closed:
+        if self.shards.is_closed:
             return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         parts = [
             self.runtime.run(
@@ -259,7 +257,7 @@ class GroupCoordinator:
         self, request: DeleteGroupsRequest
     ) -> DeleteGroupsResponse | Promise[DeleteGroupsResponse]:
         """Delete groups that have no members, with their offsets."""
-        outcomes = self._shards.run_by_partition(
+        outcomes = self.shards.run_by_partition(
             request.groups_names, lambda shard, ids, _now: shard.delete_groups(ids)
         )
         return then(
@@ -395,52 +393,6 @@ class ConsumerGroupService:
             group_ids,
             lambda shard, group_id: shard.consumers.describe(group_id),
             consumer_groups.DescribedGroup,
-        )
-
-
-class ShareMembershipService:
-    """The share groups that this node coordinates: members, and which partitions they may have.
-
-    How far they are is kept by the share coordinators;
-    `node/coordinator/share/share_group_service.py` answers clients with the help of both.
-    """
-
-    def __init__(self, shards: GroupShards) -> None:
-        self._shards = shards
-
-    def run(
-        self,
-        group_id: str,
-        step: Callable[[ShareGroupRequests, Moment], Decision],
-        on_error: Callable[[ErrorCode], Any],
-    ) -> Any:
-        """A step of the share groups of the shard to which `group_id` belongs."""
-        return self._shards.run(group_id, lambda shard, _, now: step(shard.shares, now), on_error)
-
-    def describe(
-        self, group_ids: Iterable[str]
-    ) -> list[share_groups.DescribedGroup] | Promise[list[share_groups.DescribedGroup]]:
-        """State, members and assignments of share groups."""
-        return self._shards.describe(
-            group_ids,
-            lambda shard, group_id: shard.shares.describe(group_id),
-            share_groups.DescribedGroup,
-        )
-
-    def begin_deletions(self, group_ids: Iterable[str]) -> Any:
-        """The state that the share coordinators must delete with these share groups.
-
-        By group id a dictionary of partitions by topic, or an error code; or a promise of that.
-        """
-        return self._shards.run_by_partition(
-            group_ids, lambda shard, ids, now: shard.shares.begin_group_deletions(ids, now)
-        )
-
-    def on_topics_deleted(self, topic_ids: frozenset[Uuid]) -> None:
-        """Forget topics that are gone, in every shard of this node."""
-        self._shards.run_everywhere(
-            "deleted topics from share groups",
-            lambda shard, _waiter, _now: shard.shares.topics_deleted(topic_ids),
         )
 
 

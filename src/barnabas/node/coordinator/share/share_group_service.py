@@ -95,9 +95,9 @@ class ShareGroupService:
 
     def _hear(self, request: ShareGroupHeartbeatRequest, sender: Client) -> Any:
         """Run a heartbeat, and begin with what it has found to begin with."""
-        outcome: Any = self._groups.shares.run(
+        outcome: Any = self._groups.shards.run(
             request.group_id,
-            lambda shares, now: shares.heartbeat(request, sender, now),
+            lambda shard, _, now: shard.shares.heartbeat(request, sender, now),
             lambda error: Refusal(error, None),
         )
         return then(outcome, self._heard)
@@ -179,7 +179,9 @@ class ShareGroupService:
         self, group_ids: Iterable[str]
     ) -> list[DescribedGroup] | Promise[list[DescribedGroup]]:
         """State, members and assignments of share groups."""
-        return self._groups.shares.describe(group_ids)
+        return self._groups.shards.describe(
+            group_ids, lambda shard, group_id: shard.shares.describe(group_id), DescribedGroup
+        )
 
     # Offsets
 
@@ -333,7 +335,12 @@ class ShareGroupService:
 
     async def delete_groups(self, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
         """Delete groups of any type; share groups once the share coordinators forgot them."""
-        doomed: Any = await _settled(self._groups.shares.begin_deletions(request.groups_names))
+        doomed: Any = await _settled(
+            self._groups.shards.run_by_partition(
+                request.groups_names,
+                lambda shard, ids, now: shard.shares.begin_group_deletions(ids, now),
+            )
+        )
         refused: dict[str, ErrorCode] = {}
         for group_id, partitions in doomed.items():
             if isinstance(partitions, ErrorCode):
@@ -355,7 +362,11 @@ class ShareGroupService:
 
     def on_topics_deleted(self, topic_ids: Iterable[Uuid]) -> None:
         """Forget topics that are gone, in every shard of this node."""
-        self._groups.shares.on_topics_deleted(frozenset(topic_ids))
+        gone = frozenset(topic_ids)
+        self._groups.shards.run_everywhere(
+            "deleted topics from share groups",
+            lambda shard, _waiter, _now: shard.shares.topics_deleted(gone),
+        )
 
     # Helpers
 
@@ -363,7 +374,11 @@ class ShareGroupService:
         self, group_id: str, step: Callable[[ShareGroupRequests, Moment], Decision]
     ) -> Any:
         """The response of a step, or an error code."""
-        return await _settled(self._groups.shares.run(group_id, step, lambda error: error))
+        return await _settled(
+            self._groups.shards.run(
+                group_id, lambda shard, _, now: step(shard.shares, now), lambda error: error
+            )
+        )
 
 
 def _keys(initialization: Initialization) -> list[SharePartitionKey]:

@@ -19,14 +19,22 @@ _UNKNOWN = -1
 
 
 class EntryFile:
-    """Entries 0 … count-1; the last ones may not be in the file yet."""
+    """Entries 0 … count-1; the last ones may not be in the file yet.
 
-    __slots__ = ("_files", "_pending", "_written", "is_written", "path")
+    Their offsets are relative to the segment's `base_offset`.
+    """
+
+    __slots__ = ("_files", "_pending", "_written", "base_offset", "is_written", "path")
 
     entry_size: ClassVar[int]
+    offset_key: ClassVar[Struct]
+    """Reads the offset of an entry, and nothing else."""
 
-    def __init__(self, files: FileCache, path: str, *, is_new: bool = False) -> None:
+    def __init__(
+        self, files: FileCache, path: str, base_offset: int, *, is_new: bool = False
+    ) -> None:
         self.path = path
+        self.base_offset = base_offset
         self._files = files
         self._pending = bytearray() if is_new else None
         self._written = 0 if is_new else _UNKNOWN
@@ -110,8 +118,9 @@ class EntryFile:
             range(high - low), target, key=lambda number: unpack(block, number * size)[0]
         )
 
-    def _truncate(self, count: int) -> None:
-        """Keep the first `count` entries."""
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries for `offset` and after."""
+        count = self._count_up_to(self.offset_key, offset - self.base_offset - 1)
         if count < self._written:
             self.is_written = True
             self._file().truncate(count * self.entry_size)

@@ -8,7 +8,6 @@ from struct import Struct
 from typing import Final
 
 from barnabas.node.log.errors import CorruptIndexError
-from barnabas.node.log.file_cache import FileCache
 from barnabas.node.log.index.entries import EntryFile
 
 ENTRY: Final = Struct(">ii")
@@ -19,15 +18,10 @@ _POSITION: Final = Struct(">4xi")
 class OffsetIndex(EntryFile):
     """Offset → position, sparse."""
 
-    __slots__ = ("base_offset",)
+    __slots__ = ()
 
     entry_size = 8
-
-    def __init__(
-        self, files: FileCache, path: str, base_offset: int, *, is_new: bool = False
-    ) -> None:
-        super().__init__(files, path, is_new=is_new)
-        self.base_offset = base_offset
+    offset_key = _OFFSET
 
     def append(self, offset: int, position: int) -> None:
         """Add an entry; offsets must ascend, which the log's order gives."""
@@ -57,10 +51,6 @@ class OffsetIndex(EntryFile):
         """The last entry, or (base_offset, 0)."""
         count = self.count
         return self.entry(count - 1) if count else (self.base_offset, 0)
-
-    def truncate_to(self, offset: int) -> None:
-        """Drop the entries for `offset` and after."""
-        self._truncate(self._count_up_to(_OFFSET, offset - self.base_offset - 1))
 
     def check(self, segment_size_bytes: int) -> None:
         """Raise CorruptIndexError if the last entry cannot be of a segment of that size.

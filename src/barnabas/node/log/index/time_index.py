@@ -20,15 +20,15 @@ _OFFSET: Final = Struct(">8xi")
 class TimeIndex(EntryFile):
     """Timestamp → offset, sparse."""
 
-    __slots__ = ("_last_timestamp", "base_offset")
+    __slots__ = ("_last_timestamp",)
 
     entry_size = 12
+    offset_key = _OFFSET
 
     def __init__(
         self, files: FileCache, path: str, base_offset: int, *, is_new: bool = False
     ) -> None:
-        super().__init__(files, path, is_new=is_new)
-        self.base_offset = base_offset
+        super().__init__(files, path, base_offset, is_new=is_new)
         self._last_timestamp: int | None = NO_TIMESTAMP if is_new else None
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
@@ -62,7 +62,7 @@ class TimeIndex(EntryFile):
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries for `offset` and after."""
-        self._truncate(self._count_up_to(_OFFSET, offset - self.base_offset - 1))
+        super().truncate_to(offset)
         self._last_timestamp = None
 
     def reset(self) -> None:
