@@ -53,7 +53,7 @@ class ShareGroupWorld(ConsumerWorld):
     def run_share(self, group_id: str, step: Any) -> Any:
         """The response of a step of the share groups."""
         answer: Call[Any] = Call(
-            self.coordinator.shards.run(
+            self.coordinator.run(
                 group_id, lambda shard, _, now: step(shard.shares, now), lambda error: error
             )
         )

@@ -15,6 +15,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.ending import take_all
 from barnabas.base.ids import Uuid
 from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.coordinator.coordinator import Coordinator
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.node.coordinator.internal_topic import InternalTopic
 from barnabas.node.coordinator.share.end_offsets import EndOffsets
@@ -39,8 +40,6 @@ from barnabas.node.replication.replica_manager import ReplicaManager
 from barnabas.protocol.features import TRANSACTION_VERSION
 from barnabas.protocol.well_known import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 
-Coordinator = GroupCoordinator | TransactionCoordinator | ShareCoordinator
-
 
 class Coordinators:
     """This node's coordinators, in step with the partitions that it leads."""
@@ -55,7 +54,7 @@ class Coordinators:
     ) -> None:
         self._node_id = node_id
         self._replicas = replicas
-        self._by_topic: Mapping[str, Coordinator] = {
+        self._by_topic: Mapping[str, Coordinator[Any]] = {
             CONSUMER_OFFSETS: groups,
             TRANSACTION_STATE: transactions,
             SHARE_GROUP_STATE: shares,

@@ -77,7 +77,7 @@ class CoordinatorRuntime(Generic[S]):
         self,
         clock: Clock,
         writer: PartitionWriter,
-        new_shard: Callable[[int], S],
+        new_shard: Callable[[], S],
         record_types: RecordTypes,
         *,
         write_timeout_ms: int,
@@ -215,7 +215,7 @@ class CoordinatorRuntime(Generic[S]):
             entry.leader_epoch = max(entry.leader_epoch, leader_epoch)
             if entry.error is not ErrorCode.NOT_COORDINATOR:
                 return
-        entry = Entry(partition, leader_epoch, self._new_shard(partition))
+        entry = Entry(partition, leader_epoch, self._new_shard())
         self._entries[partition] = entry
         self._load_slice(entry)
 

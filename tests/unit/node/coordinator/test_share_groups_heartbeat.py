@@ -358,7 +358,7 @@ def test_a_topic_that_comes_back_is_deleted_no_more(world: ShareGroupWorld) -> N
 
 def test_topics_that_are_gone_are_forgotten(world: ShareGroupWorld) -> None:
     gone = frozenset({topic_id("t")})
-    world.coordinator.shards.run_everywhere(
+    world.coordinator.remove_everywhere(
         "topics", lambda shard, _waiter, _now: shard.shares.topics_deleted(gone)
     )
     assert world.share_group().state_metadata.initialized == {}
@@ -366,7 +366,7 @@ def test_topics_that_are_gone_are_forgotten(world: ShareGroupWorld) -> None:
 
 def begin_deletions(world: ShareGroupWorld, *group_ids: str) -> Any:
     return Call(
-        world.coordinator.shards.run_by_partition(
+        world.coordinator.run_by_partition(
             group_ids, lambda shard, ids, now: shard.shares.begin_group_deletions(ids, now)
         )
     ).response

@@ -24,16 +24,14 @@ from barnabas.node.coordinator.group.offset_requests import (
     fetch_error,
     txn_commit_error,
 )
-from barnabas.node.coordinator.group.shard import GroupShard
 from barnabas.node.coordinator.group.shards import GroupShards
 from barnabas.node.coordinator.group.step import ClientInfo, Refusal
 from barnabas.node.coordinator.group.streams import requests as streams_requests
 from barnabas.node.coordinator.group.streams.heartbeat import Heard
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.node.coordinator.partition_writer import PartitionWriter
-from barnabas.node.coordinator.runtime import CoordinatorRuntime
 from barnabas.node.log.producers.verification import Verification
-from barnabas.node.loop.promise import Promise, gather, then
+from barnabas.node.loop.promise import Promise, then
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import consumer_groups, groups, streams_groups
@@ -77,8 +75,11 @@ from barnabas.protocol.records.control import EndTxn
 from barnabas.protocol.well_known import CONSUMER_OFFSETS
 
 
-class GroupCoordinator:
-    """The groups whose partitions of `__consumer_offsets` this node leads."""
+class GroupCoordinator(GroupShards):
+    """The groups whose partitions of `__consumer_offsets` this node leads.
+
+    Share groups are served with it by `coordinator.share.share_group_service`.
+    """
 
     def __init__(
         self,
@@ -91,44 +92,10 @@ class GroupCoordinator:
         config = self.config = GroupConfig.from_node(node_config)
         self._random = source
         self._metadata = GroupMetadata()
-        self.shards = shards = GroupShards(config, self._metadata, clock, writer)
-        """Share groups are served with them by `coordinator.share.share_group_service`."""
-        self.classics = ClassicGroupService(config, shards, self._new_id)
-        self.consumers = ConsumerGroupService(config, shards, self._new_id)
-        self.streams = StreamsGroupService(config, self._metadata, shards)
-
-    # Where
-
-    @property
-    def runtime(self) -> CoordinatorRuntime[GroupShard]:
-        """The runtime of the coordinator's shards."""
-        return self.shards.runtime
-
-    @property
-    def partition_count(self) -> int:
-        """Partitions of `__consumer_offsets`; to be set where the topic has another number."""
-        return self.shards.partition_count
-
-    @partition_count.setter
-    def partition_count(self, count: int) -> None:
-        self.shards.partition_count = count
-
-    def partition_for(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` whose leader coordinates the group."""
-        return self.shards.partition_for(group_id)
-
-    def load(self, partition: int, leader_epoch: int) -> None:
-        """This node leads the partition since `leader_epoch`: serve its groups."""
-        if not self.shards.is_closed:
-            self.runtime.load(partition, leader_epoch)
-
-    def unload(self, partition: int, leader_epoch: int | None = None) -> None:
-        """Another node leads the partition (or none): its groups are found elsewhere."""
-        self.runtime.unload(partition, leader_epoch)
-
-    async def close(self) -> None:
-        """Answer all that waits and serve nobody any more."""
-        self.shards.close()
+        super().__init__(config, self._metadata, clock, writer)
+        self.classics = ClassicGroupService(config, self, self._new_id)
+        self.consumers = ConsumerGroupService(config, self, self._new_id)
+        self.streams = StreamsGroupService(config, self._metadata, self)
 
     def image_changed(self, image: MetadataImage, *, has_new_topics: bool) -> None:
         """Newer metadata is there; groups meet it with their members' next heartbeats."""
@@ -144,7 +111,7 @@ class GroupCoordinator:
         def on_error(error: ErrorCode) -> OffsetCommitResponse:
             return commit_error(request, error)
 
-        response: Any = self.shards.run(
+        response: Any = self.run(
             request.group_id,
             lambda shard, _, now: shard.commit_offsets(request, client.api_version, now),
             on_error,
@@ -161,7 +128,7 @@ class GroupCoordinator:
         def on_error(error: ErrorCode) -> TxnOffsetCommitResponse:
             return txn_commit_error(request, error)
 
-        response: Any = self.shards.run_for_group(
+        response: Any = self.run_for_group(
             request.group_id,
             lambda shard, _, now: shard.commit_transactional_offsets(request, verification, now),
             on_error,
@@ -174,7 +141,7 @@ class GroupCoordinator:
         self, partition: int, marker: WritableTxnMarker
     ) -> ErrorCode | Promise[ErrorCode]:
         """Write a marker, by which the offsets of a transaction come to count, or are dropped."""
-        if self.shards.is_closed:
+        if self.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return self.runtime.end_transaction(
             partition,
@@ -187,7 +154,7 @@ class GroupCoordinator:
         self, request: OffsetFetchRequestGroup, *, require_stable: bool
     ) -> OffsetFetchResponseGroup | Promise[OffsetFetchResponseGroup]:
         """Offsets of one group; all of them where the request names no topics (None)."""
-        return self.shards.run(
+        return self.run(
             request.group_id,
             lambda shard, _waiter, _now: shard.fetch_offsets(request, require_stable),
             lambda error: OffsetFetchResponseGroup(
@@ -199,7 +166,7 @@ class GroupCoordinator:
         self, request: OffsetDeleteRequest
     ) -> OffsetDeleteResponse | Promise[OffsetDeleteResponse]:
         """Forget offsets of a group."""
-        return self.shards.run_for_group(
+        return self.run_for_group(
             request.group_id,
             lambda shard, _waiter, _now: shard.delete_offsets(request),
             lambda error: OffsetDeleteResponse(error_code=error),
@@ -211,7 +178,7 @@ class GroupCoordinator:
         if CONSUMER_OFFSETS in topics:
             for partition in self.runtime.partitions():
                 self.unload(partition)
-        self.shards.run_everywhere(
+        self.remove_everywhere(
             "offsets of deleted topics", lambda shard, _waiter, _now: shard.topics_deleted(topics)
         )
 
@@ -220,9 +187,7 @@ class GroupCoordinator:
 
         To be called each `offsets.retention.check.interval.ms`.
         """
-        self.shards.run_everywhere(
-            "expired offsets", lambda shard, _, now: shard.expire_offsets(now)
-        )
+        self.remove_everywhere("expired offsets", lambda shard, _, now: shard.expire_offsets(now))
 
     # Administration
 
@@ -230,34 +195,20 @@ class GroupCoordinator:
         self, request: ListGroupsRequest
     ) -> ListGroupsResponse | Promise[ListGroupsResponse]:
         """The groups of this node; an error while one of its partitions loads."""
-        if self.shards.is_closed:
-            return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        parts = [
-            self.runtime.run(
-                partition,
-                lambda shard, _waiter, _now: shard.list_groups(request),
-                lambda error: error,
-            )
-            for partition in self.runtime.partitions()
-        ]
 
-        def combine(results: list[Any]) -> ListGroupsResponse:
-            response = ListGroupsResponse()
-            for result in results:
-                if isinstance(result, ErrorCode):
-                    if result is not ErrorCode.NOT_COORDINATOR:
-                        return ListGroupsResponse(error_code=result)
-                else:
-                    response.groups += result
-            return response
+        def response(listed: ErrorCode | list[Any]) -> ListGroupsResponse:
+            if isinstance(listed, ErrorCode):
+                return ListGroupsResponse(error_code=listed)
+            return ListGroupsResponse(groups=listed)
 
-        return gather(parts, combine)
+        listed: Any = self.collect(lambda shard, _waiter, _now: shard.list_groups(request))
+        return then(listed, response)
 
     def delete_groups(
         self, request: DeleteGroupsRequest
     ) -> DeleteGroupsResponse | Promise[DeleteGroupsResponse]:
         """Delete groups that have no members, with their offsets."""
-        outcomes = self.shards.run_by_partition(
+        outcomes = self.run_by_partition(
             request.groups_names, lambda shard, ids, _now: shard.delete_groups(ids)
         )
         return then(

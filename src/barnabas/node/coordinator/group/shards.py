@@ -1,62 +1,37 @@
 """The shards of the groups that a node coordinates, and how a step is run in one of them."""
 
-import logging
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from barnabas.base.clock import Clock
+from barnabas.node.coordinator.coordinator import Coordinator
 from barnabas.node.coordinator.decision import Decision, Moment, Waiter
 from barnabas.node.coordinator.group.config import GroupConfig
 from barnabas.node.coordinator.group.records import RECORD_TYPES
 from barnabas.node.coordinator.group.shard import GroupShard
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.node.coordinator.partition_writer import PartitionWriter
-from barnabas.node.coordinator.runtime import CoordinatorRuntime, partition_of
 from barnabas.node.loop.promise import Promise, gather
 from barnabas.protocol.errors import ErrorCode
 
 R = TypeVar("R")
 ShardStep = Callable[[GroupShard, Waiter, Moment], Decision]
 
-telemetry = logging.getLogger(__name__)
 
-
-class GroupShards:
-    """One shard for each partition of `__consumer_offsets` that this node leads.
-
-    A step returns its response, or a promise of it where it must wait.
-    """
+class GroupShards(Coordinator[GroupShard]):
+    """One shard for each partition of `__consumer_offsets` that this node leads."""
 
     def __init__(
         self, config: GroupConfig, metadata: GroupMetadata, clock: Clock, writer: PartitionWriter
     ) -> None:
-        self.partition_count = config.offsets_partitions
-        """Partitions of `__consumer_offsets`; to be set where the topic has another number."""
-        self.is_closed = False
-        self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
+        super().__init__(
             clock,
             writer,
-            lambda _: GroupShard(config, metadata),
+            lambda: GroupShard(config, metadata),
             RECORD_TYPES,
+            partition_count=config.offsets_partitions,
             write_timeout_ms=config.write_timeout_ms,
         )
-
-    def partition_for(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` whose leader coordinates the group."""
-        return partition_of(group_id, self.partition_count)
-
-    def close(self) -> None:
-        """Answer all that waits and run nothing any more."""
-        self.is_closed = True
-        self.runtime.close()
-
-    def run(
-        self, group_id: str, step: ShardStep, on_error: Callable[[ErrorCode], R]
-    ) -> R | Promise[R]:
-        """A step of the shard to which the group belongs; the empty group id is allowed."""
-        if self.is_closed:
-            return on_error(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return self.runtime.run(self.partition_for(group_id), step, on_error)
 
     def run_for_group(
         self, group_id: str, step: ShardStep, on_error: Callable[[ErrorCode], R]
@@ -110,13 +85,3 @@ class GroupShards:
             [run(ids) for ids in by_partition.values()],
             lambda parts: {key: value for part in parts for key, value in part.items()},
         )
-
-    def run_everywhere(self, what: str, step: ShardStep) -> None:
-        """A step that nobody waits for; where a shard cannot take it now, that is only logged."""
-
-        def failed(error: ErrorCode) -> int:
-            telemetry.warning("cannot remove %s: %s", what, error.name)
-            return 0
-
-        for partition in self.runtime.partitions():
-            self.runtime.run(partition, step, failed)

@@ -316,7 +316,7 @@ class CoordinatorPersister:
 
     def _leader(self, key: SharePartitionKey) -> int | None:
         """The coordinator of the key; -1 if there is no leader, None if there is no topic."""
-        partition = self._coordinator.partition_for(key)
+        partition = self._coordinator.partition_for(key.coordinator_key)
         placed = self._image().topics.partition(SHARE_GROUP_STATE, partition)
         return None if placed is None else placed.leader
 

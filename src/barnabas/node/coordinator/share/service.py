@@ -6,13 +6,14 @@ protocol, which name many share-partitions, are taken apart in `operations.py`.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar, Union
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import Uuid
-from barnabas.node.coordinator.decision import Decision, Moment
+from barnabas.node.coordinator.coordinator import Coordinator
+from barnabas.node.coordinator.decision import Decision, Moment, Waiter
 from barnabas.node.coordinator.partition_writer import CoordinatorWriteError, PartitionWriter
-from barnabas.node.coordinator.runtime import CoordinatorRuntime, partition_of
 from barnabas.node.coordinator.share.shard import PartitionCount, ShareCoordinatorConfig, ShareShard
 from barnabas.node.coordinator.share.state import (
     Done,
@@ -22,7 +23,7 @@ from barnabas.node.coordinator.share.state import (
     ShareSummary,
     StateBatch,
 )
-from barnabas.node.loop.promise import Promise
+from barnabas.node.loop.promise import Promise, then
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_state import SHARE_RECORDS
 
@@ -39,7 +40,7 @@ class StateTopic(PartitionWriter, Protocol):
         """Delete what lies before a committed offset. Raises CoordinatorWriteError."""
 
 
-class ShareCoordinator:
+class ShareCoordinator(Coordinator[ShareShard]):
     """The share-partitions whose partitions of `__share_group_state` this node leads."""
 
     def __init__(
@@ -51,41 +52,23 @@ class ShareCoordinator:
     ) -> None:
         """`partition_count_of` returns a topic's number of partitions, 0 if the topic does not
         exist."""
-        self.config = config
-        self.partition_count = config.state_partitions
-        """Partitions of `__share_group_state`; to be set where the topic has another number."""
-        self._topic = topic
-        self._is_closed = False
-        self._pruned: dict[int, int] = {}
-        """Before which offset each partition was pruned last."""
-        self.runtime: CoordinatorRuntime[ShareShard] = CoordinatorRuntime(
+        super().__init__(
             clock,
             topic,
-            lambda _: ShareShard(config, partition_count_of),
+            lambda: ShareShard(config, partition_count_of),
             SHARE_RECORDS,
+            partition_count=config.state_partitions,
             write_timeout_ms=config.write_timeout_ms,
         )
-
-    # Where
-
-    def partition_for(self, key: SharePartitionKey) -> int:
-        """The partition of `__share_group_state` whose leader coordinates the key."""
-        return partition_of(key.coordinator_key, self.partition_count)
-
-    def load(self, partition: int, leader_epoch: int) -> None:
-        """This node leads the partition since `leader_epoch`: serve it."""
-        if not self._is_closed:
-            self.runtime.load(partition, leader_epoch)
+        self.config = config
+        self._topic = topic
+        self._pruned: dict[int, int] = {}
+        """Before which offset each partition was pruned last."""
 
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
         """Another node leads the partition, or none."""
         self._pruned.pop(partition, None)
-        self.runtime.unload(partition, leader_epoch)
-
-    async def close(self) -> None:
-        """Answer all that waits and serve nobody any more."""
-        self._is_closed = True
-        self.runtime.close()
+        super().unload(partition, leader_epoch)
 
     # One share-partition
 
@@ -142,40 +125,30 @@ class ShareCoordinator:
     def on_topics_deleted(self, topic_ids: Iterable[Uuid]) -> None:
         """Forget the share-partitions of topics that are gone, in every shard of this node."""
         gone = frozenset(topic_ids)
-        for partition in self.runtime.partitions():
-            self.runtime.run(
-                partition,
-                lambda shard, _waiter, _now: shard.topics_deleted(gone),
-                _logged(partition, "the state of deleted topics stays"),
-            )
+        self._run_everywhere(
+            "the state of deleted topics stays",
+            lambda shard, _waiter, _now: shard.topics_deleted(gone),
+        )
 
     def snapshot_cold(self) -> None:
         """Rewrite old snapshots, so that the log before them can be deleted.
 
         To be called each `share.coordinator.cold.partition.snapshot.interval.ms`.
         """
-        for partition in self.runtime.partitions():
-            self.runtime.run(
-                partition,
-                lambda shard, _waiter, now: shard.snapshot_cold(now),
-                _logged(partition, "old snapshots stay"),
-            )
+        self._run_everywhere(
+            "old snapshots stay", lambda shard, _waiter, now: shard.snapshot_cold(now)
+        )
 
     def prune(self) -> None:
         """Delete records that newer snapshots have made redundant.
 
         To be called each `share.coordinator.state.topic.prune.interval.ms`.
         """
-        for partition in self.runtime.partitions():
-            outcome: Any = self.runtime.run(
-                partition,
-                lambda shard, _waiter, _now: shard.redundant_before(),
-                _logged(partition, "redundant records stay"),
-            )
-            if isinstance(outcome, Promise):
-                outcome.then(lambda offset, partition=partition: self._prune(partition, offset))  # type: ignore[misc]  # mypy cannot infer a default
-            else:
-                self._prune(partition, outcome)
+        self._run_everywhere(
+            "redundant records stay",
+            lambda shard, _waiter, _now: shard.redundant_before(),
+            self._prune,
+        )
 
     def _prune(self, partition: int, offset: int | None) -> None:
         if not offset or self._pruned.get(partition) == offset:
@@ -187,27 +160,36 @@ class ShareCoordinator:
             return
         self._pruned[partition] = offset
 
+    def _run_everywhere(
+        self,
+        failure: str,
+        step: Callable[[ShareShard, Waiter, Moment], Decision],
+        done: Callable[[int, Any], None] = lambda _partition, _outcome: None,
+    ) -> None:
+        """A step of every shard, then `done` with its partition and outcome.
+
+        A shard that cannot take it is only logged: housekeeping comes round again.
+        """
+        for partition in self.runtime.partitions():
+
+            def failed(error: ErrorCode, partition: int = partition) -> None:
+                telemetry.info("partition %d: %s: %s", partition, failure, error.name)
+
+            outcome: Any = self.runtime.run(partition, step, failed)
+            then(outcome, partial(done, partition))
+
     def _run(
         self,
         key: SharePartitionKey,
         verb: str,
         step: Callable[[ShareShard, Moment], Decision],
     ) -> Any:
-        if self._is_closed:
+        if self.is_closed:
             return Failure(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE, "Share coordinator is not available."
             )
-        return self.runtime.run(
-            self.partition_for(key),
+        return self.run(
+            key.coordinator_key,
             lambda shard, _waiter, now: step(shard, now),
             lambda error: Failure(error, f"Unable to {verb} share group state: {error.message}"),
         )
-
-
-def _logged(partition: int, what: str) -> Callable[[ErrorCode], int | None]:
-    """For housekeeping, whose failures nobody waits for: it comes round again."""
-
-    def failed(error: ErrorCode) -> None:
-        telemetry.info("partition %d: %s: %s", partition, what, error.name)
-
-    return failed

@@ -95,7 +95,7 @@ class ShareGroupService:
 
     def _hear(self, request: ShareGroupHeartbeatRequest, sender: Client) -> Any:
         """Run a heartbeat, and begin with what it has found to begin with."""
-        outcome: Any = self._groups.shards.run(
+        outcome: Any = self._groups.run(
             request.group_id,
             lambda shard, _, now: shard.shares.heartbeat(request, sender, now),
             lambda error: Refusal(error, None),
@@ -179,7 +179,7 @@ class ShareGroupService:
         self, group_ids: Iterable[str]
     ) -> list[DescribedGroup] | Promise[list[DescribedGroup]]:
         """State, members and assignments of share groups."""
-        return self._groups.shards.describe(
+        return self._groups.describe(
             group_ids, lambda shard, group_id: shard.shares.describe(group_id), DescribedGroup
         )
 
@@ -336,7 +336,7 @@ class ShareGroupService:
     async def delete_groups(self, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
         """Delete groups of any type; share groups once the share coordinators forgot them."""
         doomed: Any = await _settled(
-            self._groups.shards.run_by_partition(
+            self._groups.run_by_partition(
                 request.groups_names,
                 lambda shard, ids, now: shard.shares.begin_group_deletions(ids, now),
             )
@@ -363,7 +363,7 @@ class ShareGroupService:
     def on_topics_deleted(self, topic_ids: Iterable[Uuid]) -> None:
         """Forget topics that are gone, in every shard of this node."""
         gone = frozenset(topic_ids)
-        self._groups.shards.run_everywhere(
+        self._groups.remove_everywhere(
             "deleted topics from share groups",
             lambda shard, _waiter, _now: shard.shares.topics_deleted(gone),
         )
@@ -375,7 +375,7 @@ class ShareGroupService:
     ) -> Any:
         """The response of a step, or an error code."""
         return await _settled(
-            self._groups.shards.run(
+            self._groups.run(
                 group_id, lambda shard, _, now: step(shard.shares, now), lambda error: error
             )
         )

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
 from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.coordinator.coordinator import Coordinator
 from barnabas.node.coordinator.decision import Decision, Moment
 from barnabas.node.coordinator.partition_writer import PartitionWriter
-from barnabas.node.coordinator.runtime import CoordinatorRuntime, partition_of
 from barnabas.node.coordinator.transaction.ending import EndRequest
 from barnabas.node.coordinator.transaction.initializing import InitRequest
 from barnabas.node.coordinator.transaction.markers import Markers, MarkerSender
@@ -26,7 +26,7 @@ from barnabas.node.coordinator.transaction.shard import (
 )
 from barnabas.node.coordinator.transaction.states import TransactionState
 from barnabas.node.coordinator.transaction.transaction import Transaction
-from barnabas.node.loop.promise import Promise, gather, then
+from barnabas.node.loop.promise import Promise, then
 from barnabas.node.net.request_trace import OpenSpan, RequestTrace
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.transactions import (
@@ -72,7 +72,7 @@ telemetry = logging.getLogger(__name__)
 AllocateProducerId = Callable[[], Awaitable[int | ErrorCode]]
 
 
-class TransactionCoordinator:
+class TransactionCoordinator(Coordinator[TransactionShard]):
     """The transactions whose partitions of `__transaction_state` this node leads."""
 
     def __init__(
@@ -85,47 +85,33 @@ class TransactionCoordinator:
         transaction_version: Callable[[], int],
     ) -> None:
         """`transaction_version` tells the finalized level of that feature."""
+        super().__init__(
+            clock,
+            writer,
+            lambda: TransactionShard(transaction_version, self._prepared),
+            TRANSACTION_RECORDS,
+            partition_count=config.state_partitions,
+            write_timeout_ms=config.write_timeout_ms,
+        )
         self.config = config
-        self.partition_count = config.state_partitions
-        """Partitions of `__transaction_state`; to be set where the topic has another number."""
         self._clock = clock
         self._sender = sender
         self._allocate_producer_id = allocate_producer_id
-        self._is_closed = False
         self._traces: dict[str, RequestTrace] = {}
         """Traced requests that end a transaction, by transactional id, until it is prepared."""
         self._waiting: dict[str, list[Promise[None]]] = {}
         """The requests that wait for a transaction to complete."""
         sender.on_written = self._markers_written
-        self.runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
-            clock,
-            writer,
-            lambda _: TransactionShard(transaction_version, self._prepared),
-            TRANSACTION_RECORDS,
-            write_timeout_ms=config.write_timeout_ms,
-        )
-
-    # Where
-
-    def partition_for(self, transactional_id: str) -> int:
-        """The partition of `__transaction_state` whose leader coordinates the id."""
-        return partition_of(transactional_id, self.partition_count)
-
-    def load(self, partition: int, leader_epoch: int) -> None:
-        """This node leads the partition since `leader_epoch`: serve its transactions."""
-        if not self._is_closed:
-            self.runtime.load(partition, leader_epoch)
 
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
         """Another node leads the partition (or none): its transactions are found elsewhere."""
         self._sender.forget(partition)
         self._traces.clear()
-        self.runtime.unload(partition, leader_epoch)
+        super().unload(partition, leader_epoch)
 
     async def close(self) -> None:
         """Answer all that waits and serve nobody any more."""
-        self._is_closed = True
-        self.runtime.close()
+        await super().close()
         await self._sender.close()
 
     # Producers
@@ -158,9 +144,9 @@ class TransactionCoordinator:
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
         added = tuple(partitions)
-        return self._run(
+        return self.run(
             transactional_id,
-            lambda shard, now: shard.add_partitions(
+            lambda shard, _, now: shard.add_partitions(
                 transactional_id, (producer_id, producer_epoch), added, client_version, now
             ),
             lambda error: error,
@@ -176,9 +162,9 @@ class TransactionCoordinator:
         """Check whether partitions are part of the producer's transaction."""
         if not transactional_id:
             return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
-        return self._run(
+        return self.run(
             transactional_id,
-            lambda shard, _now: shard.verify(
+            lambda shard, _waiter, _now: shard.verify(
                 transactional_id, (producer_id, producer_epoch), partitions
             ),
             lambda error: dict.fromkeys(partitions, error),
@@ -232,9 +218,9 @@ class TransactionCoordinator:
     def _end(
         self, transactional_id: str, request: EndRequest
     ) -> EndTxnResponse | Awaitable[EndTxnResponse]:
-        response: Any = self._run(
+        response: Any = self.run(
             transactional_id,
-            lambda shard, now: shard.end(transactional_id, request, NO_PRODUCER_ID, now),
+            lambda shard, _, now: shard.end(transactional_id, request, NO_PRODUCER_ID, now),
             end_error,
         )
         if isinstance(response, EndTxnResponse):
@@ -281,9 +267,9 @@ class TransactionCoordinator:
         """One transaction, or why it cannot be described."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
-        return self._run(
+        return self.run(
             transactional_id,
-            lambda shard, _now: shard.describe(transactional_id),
+            lambda shard, _waiter, _now: shard.describe(transactional_id),
             lambda error: error,
         )
 
@@ -291,28 +277,7 @@ class TransactionCoordinator:
         self, listing: Listing
     ) -> ErrorCode | list[tuple[str, Transaction]] | Promise[Any]:
         """The transactions of this node; an error while one of its partitions loads."""
-        if self._is_closed:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        parts: list[Any] = [
-            self.runtime.run(
-                partition,
-                lambda shard, _waiter, now: shard.list_transactions(listing, now),
-                lambda error: error,
-            )
-            for partition in self.runtime.partitions()
-        ]
-
-        def combine(results: list[Any]) -> Any:
-            transactions: list[tuple[str, Transaction]] = []
-            for result in results:
-                if isinstance(result, ErrorCode):
-                    if result is not ErrorCode.NOT_COORDINATOR:
-                        return result
-                else:
-                    transactions += result
-            return transactions
-
-        return gather(parts, combine)
+        return self.collect(lambda shard, _waiter, now: shard.list_transactions(listing, now))
 
     # What time brings
 
@@ -351,17 +316,10 @@ class TransactionCoordinator:
 
         To be called each `transaction.remove.expired.transaction.cleanup.interval.ms`.
         """
-
-        def failed(error: ErrorCode) -> int:
-            telemetry.warning("cannot remove expired transactional ids: %s", error.name)
-            return 0
-
-        for partition in self.runtime.partitions():
-            self.runtime.run(
-                partition,
-                lambda shard, _waiter, now: shard.expire_ids(self.config.id_expiration_ms, now),
-                failed,
-            )
+        self.remove_everywhere(
+            "expired transactional ids",
+            lambda shard, _waiter, now: shard.expire_ids(self.config.id_expiration_ms, now),
+        )
 
     # Markers
 
@@ -386,14 +344,14 @@ class TransactionCoordinator:
         transactional_id = markers.transactional_id
 
         def failed(error: ErrorCode) -> ErrorCode:
-            if error is ErrorCode.COORDINATOR_NOT_AVAILABLE and not self._is_closed:
+            if error is ErrorCode.COORDINATOR_NOT_AVAILABLE and not self.is_closed:
                 self._clock.call_later(RETRY_MS, lambda: self._markers_written(markers))
             return error
 
         span = None if markers.trace is None else markers.trace.begin("complete")
-        completed: Any = self._run(
+        completed: Any = self.run(
             transactional_id,
-            lambda shard, now: shard.complete(
+            lambda shard, _, now: shard.complete(
                 transactional_id, markers.producer_id, markers.producer_epoch, now
             ),
             failed,
@@ -408,21 +366,6 @@ class TransactionCoordinator:
     def _now(self) -> Moment:
         return Moment(self._clock.now_ms(), self._clock.monotonic_ms())
 
-    def _run(
-        self,
-        transactional_id: str,
-        step: Callable[[TransactionShard, Moment], Decision],
-        on_error: Callable[[ErrorCode], R],
-    ) -> R | Promise[R]:
-        """A step of the shard to which the transactional id belongs."""
-        if self._is_closed:
-            return on_error(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return self.runtime.run(
-            self.partition_for(transactional_id),
-            lambda shard, _waiter, now: step(shard, now),
-            on_error,
-        )
-
     async def _with_producer_id(
         self,
         transactional_id: str,
@@ -432,9 +375,9 @@ class TransactionCoordinator:
         """A step that may need a new producer id, which is fetched then."""
         producer_id = NO_PRODUCER_ID
         while True:
-            response: Any = self._run(
+            response: Any = self.run(
                 transactional_id,
-                lambda shard, now, new_id=producer_id: step(shard, new_id, now),  # type: ignore[misc]  # mypy cannot infer a default
+                lambda shard, _, now, new_id=producer_id: step(shard, new_id, now),  # type: ignore[misc]  # mypy cannot infer a default
                 on_error,
             )
             if isinstance(response, Promise):
