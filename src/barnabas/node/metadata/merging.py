@@ -1,6 +1,6 @@
 """Pieces of replay (replay.py): a record merged into the part of the image that it changes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from barnabas.base.ids import ZERO_UUID
@@ -11,6 +11,7 @@ LEADER_UNCHANGED: Final = -2
 RECOVERY_STATE_UNCHANGED: Final = -1
 
 K = TypeVar("K")
+T = TypeVar("T")
 V = TypeVar("V")
 
 
@@ -54,14 +55,32 @@ def _changed(current: tuple[int, ...], change: list[int] | None) -> tuple[int, .
 
 
 def read_listeners(end_points: Iterable[Any]) -> dict[str, Endpoint]:
+    """The endpoints of a registration, by listener."""
     return {end.name: Endpoint(end.host, end.port, end.security_protocol) for end in end_points}
 
 
 def read_ranges(features: Iterable[Any]) -> dict[str, tuple[int, int]]:
+    """The least and the greatest level of each feature of a registration."""
     return {
         feature.name: (feature.min_supported_version, feature.max_supported_version)
         for feature in features
     }
+
+
+def write_listeners(kind: Callable[..., T], listeners: Mapping[str, Endpoint]) -> list[T]:
+    """What `read_listeners` reads, each a `kind`."""
+    return [
+        kind(name=name, host=end.host, port=end.port, security_protocol=end.security_protocol)
+        for name, end in listeners.items()
+    ]
+
+
+def write_ranges(kind: Callable[..., T], features: Mapping[str, tuple[int, int]]) -> list[T]:
+    """What `read_ranges` reads, each a `kind`."""
+    return [
+        kind(name=name, min_supported_version=least, max_supported_version=greatest)
+        for name, (least, greatest) in features.items()
+    ]
 
 
 def merge_values(base: Mapping[K, V], changes: Mapping[K, V | None]) -> Mapping[K, V]:

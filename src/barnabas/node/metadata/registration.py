@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from barnabas.base.ids import Uuid
 from barnabas.node.metadata.image import Endpoint, LeaderRecoveryState, MetadataImage
+from barnabas.node.metadata.merging import write_listeners, write_ranges
 from barnabas.protocol.features import SUPPORTED_FEATURES
 from barnabas.protocol.messages import nodes
 from barnabas.protocol.messages.partitions import (
@@ -33,8 +34,8 @@ def broker_registration(
         broker_id=broker_id,
         cluster_id=cluster_id,
         incarnation_id=incarnation_id,
-        listeners=_listeners(listeners),
-        features=_features(),
+        listeners=write_listeners(nodes.Listener, listeners),
+        features=write_ranges(nodes.Feature, SUPPORTED_FEATURES),
         rack=rack,
         log_dirs=log_dirs,
         previous_broker_epoch=previous_broker_epoch,
@@ -49,25 +50,9 @@ def controller_registration(
         controller_id=controller_id,
         incarnation_id=incarnation_id,
         zk_migration_ready=False,
-        listeners=_listeners(listeners),
-        features=_features(),
+        listeners=write_listeners(nodes.Listener, listeners),
+        features=write_ranges(nodes.Feature, SUPPORTED_FEATURES),
     )
-
-
-def _listeners(listeners: Mapping[str, Endpoint]) -> list[nodes.Listener]:
-    return [
-        nodes.Listener(
-            name=name, host=end.host, port=end.port, security_protocol=end.security_protocol
-        )
-        for name, end in listeners.items()
-    ]
-
-
-def _features() -> list[nodes.Feature]:
-    return [
-        nodes.Feature(name=name, min_supported_version=least, max_supported_version=greatest)
-        for name, (least, greatest) in SUPPORTED_FEATURES.items()
-    ]
 
 
 def recovery_report(

@@ -5,17 +5,17 @@ Replaying them over an empty image gives the image back. The order is Kafka's: f
 ACLs, SCRAM and tokens. Source: Kafka's ImageWriter implementations.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
 
 from barnabas.base.ids import Uuid
 from barnabas.node.metadata.image import (
     BrokerImage,
     ControllerImage,
-    Endpoint,
     MetadataImage,
     PartitionImage,
 )
+from barnabas.node.metadata.merging import write_listeners, write_ranges
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.features import METADATA_VERSION, MetadataVersion
 from barnabas.protocol.messages import metadata_records as messages
@@ -66,18 +66,8 @@ def register_broker_record(broker: BrokerImage, level: MetadataVersion) -> Metad
         is_migrating_zk_broker=level.has_zk_migration_record and broker.is_migrating_zk_broker,
         incarnation_id=broker.incarnation_id,
         broker_epoch=broker.epoch,
-        end_points=[
-            messages.BrokerEndpoint(
-                name=name, host=end.host, port=end.port, security_protocol=end.security_protocol
-            )
-            for name, end in broker.listeners.items()
-        ],
-        features=[
-            messages.BrokerFeature(
-                name=name, min_supported_version=least, max_supported_version=greatest
-            )
-            for name, (least, greatest) in broker.features.items()
-        ],
+        end_points=write_listeners(messages.BrokerEndpoint, broker.listeners),
+        features=write_ranges(messages.BrokerFeature, broker.features),
         rack=broker.rack,
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
@@ -96,26 +86,10 @@ def register_controller_record(controller: ControllerImage) -> MetadataRecord:
             controller_id=controller.id,
             incarnation_id=controller.incarnation_id,
             zk_migration_ready=controller.zk_migration_ready,
-            end_points=_controller_end_points(controller.listeners),
-            features=[
-                messages.ControllerFeature(
-                    name=name, min_supported_version=least, max_supported_version=greatest
-                )
-                for name, (least, greatest) in controller.features.items()
-            ],
+            end_points=write_listeners(messages.ControllerEndpoint, controller.listeners),
+            features=write_ranges(messages.ControllerFeature, controller.features),
         )
     )
-
-
-def _controller_end_points(
-    listeners: Mapping[str, Endpoint],
-) -> list[messages.ControllerEndpoint]:
-    return [
-        messages.ControllerEndpoint(
-            name=name, host=end.host, port=end.port, security_protocol=end.security_protocol
-        )
-        for name, end in listeners.items()
-    ]
 
 
 def _feature_records(image: MetadataImage) -> Iterator[MetadataRecord]:

@@ -4,6 +4,8 @@ The group decides who may commit. Commits without a generation are for groups wi
 members; an unknown group comes into being by one. Source: Kafka's OffsetMetadataManager.
 """
 
+from collections.abc import Iterable
+
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.node.coordinator.decision import CoordinatorRecord, Moment
 from barnabas.node.coordinator.group.config import GroupConfig
@@ -20,7 +22,7 @@ from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offsets import (
     OffsetCommitRequest,
-    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -35,7 +37,7 @@ from barnabas.protocol.messages.offsets import (
 )
 from barnabas.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -44,7 +46,6 @@ from barnabas.protocol.records.batch import NO_OFFSET
 
 GROUP_ID_NOT_FOUND_FROM_VERSION = 9
 NO_RETENTION = -1
-_Committed = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 
 
 def check_commit(group: Group | None, request: OffsetCommitRequest, version: int) -> ErrorCode:
@@ -68,52 +69,52 @@ def commit(
     retention_ms = request.retention_time_ms
     expire_ms = NO_EXPIRY if retention_ms == NO_RETENTION else now.wall_ms + retention_ms
     records: list[CoordinatorRecord] = []
-    topics = []
+    response = OffsetCommitResponse()
     for topic in request.topics:
-        results = []
-        for partition in topic.partitions:
-            error = ErrorCode.NONE
-            if _is_too_long(partition, config):
-                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                records.append(
-                    _record(request.group_id, topic.name, partition, now, expire_ms, topic.topic_id)
-                )
-            results.append(
-                OffsetCommitResponsePartition(
-                    partition_index=partition.partition_index, error_code=error
-                )
+        results = [
+            OffsetCommitResponsePartition(partition_index=index, error_code=error)
+            for index, error in _commit_topic(
+                request.group_id, topic, topic.topic_id, config, now, expire_ms, records
             )
-        topics.append(
+        ]
+        response.topics.append(
             OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=results)
         )
-    return records, OffsetCommitResponse(topics=topics)
+    return records, response
 
 
-def _is_too_long(partition: _Committed, config: GroupConfig) -> bool:
-    """Return whether more is to be kept with an offset than may be."""
-    return _utf16_length(partition.committed_metadata or "") > config.offset_metadata_size_max
-
-
-def _record(
+def _commit_topic(
     group_id: str,
-    topic: str,
-    partition: _Committed,
+    topic: OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic,
+    topic_id: Uuid,
+    config: GroupConfig,
     now: Moment,
     expire_ms: int,
-    topic_id: Uuid,
-) -> CoordinatorRecord:
-    return offset_record(
-        group_id,
-        topic,
-        partition.partition_index,
-        offset=partition.committed_offset,
-        leader_epoch=partition.committed_leader_epoch,
-        metadata=partition.committed_metadata or "",
-        commit_timestamp_ms=now.wall_ms,
-        expire_timestamp_ms=expire_ms,
-        topic_id=topic_id,
-    )
+    records: list[CoordinatorRecord],
+) -> list[tuple[int, ErrorCode]]:
+    """Add the records of a topic's offsets; the outcome of each partition."""
+    outcomes = []
+    for partition in topic.partitions:
+        error = ErrorCode.NONE
+        metadata = partition.committed_metadata or ""
+        if _utf16_length(metadata) > config.offset_metadata_size_max:
+            error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+        else:
+            records.append(
+                offset_record(
+                    group_id,
+                    topic.name,
+                    partition.partition_index,
+                    offset=partition.committed_offset,
+                    leader_epoch=partition.committed_leader_epoch,
+                    metadata=metadata,
+                    commit_timestamp_ms=now.wall_ms,
+                    expire_timestamp_ms=expire_ms,
+                    topic_id=topic_id,
+                )
+            )
+        outcomes.append((partition.partition_index, error))
+    return outcomes
 
 
 def check_transactional_commit(
@@ -136,20 +137,12 @@ def transactional_commit(
     records: list[CoordinatorRecord] = []
     response = TxnOffsetCommitResponse()
     for topic in request.topics:
-        results = []
-        for partition in topic.partitions:
-            error = ErrorCode.NONE
-            if _is_too_long(partition, config):
-                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                records.append(
-                    _record(request.group_id, topic.name, partition, now, NO_EXPIRY, ZERO_UUID)
-                )
-            results.append(
-                TxnOffsetCommitResponsePartition(
-                    partition_index=partition.partition_index, error_code=error
-                )
+        results = [
+            TxnOffsetCommitResponsePartition(partition_index=index, error_code=error)
+            for index, error in _commit_topic(
+                request.group_id, topic, ZERO_UUID, config, now, NO_EXPIRY, records
             )
+        ]
         response.topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=results))
     return records, response
 
@@ -171,40 +164,28 @@ def fetch(
         if error:
             response.error_code = error
             return response
+    asked: list[tuple[str, Uuid, Uuid, Iterable[int]]]
     if request.topics is None:
-        for name, partitions in store.group(request.group_id).items():
-            topic_id = next(iter(partitions.values())).topic_id
-            response.topics.append(
-                OffsetFetchResponseTopics(
-                    name=name,
-                    topic_id=topic_id,
-                    partitions=[
-                        _fetched(
-                            store, request.group_id, name, ZERO_UUID, partition, require_stable
-                        )
-                        for partition in partitions
-                    ],
-                )
-            )
-        return response
-    for topic in request.topics:
-        response.topics.append(
-            OffsetFetchResponseTopics(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    _fetched(
-                        store,
-                        request.group_id,
-                        topic.name,
-                        topic.topic_id,
-                        partition,
-                        require_stable,
-                    )
-                    for partition in topic.partition_indexes
-                ],
-            )
+        asked = [
+            (name, next(iter(partitions.values())).topic_id, ZERO_UUID, partitions)
+            for name, partitions in store.group(request.group_id).items()
+        ]
+    else:
+        asked = [
+            (topic.name, topic.topic_id, topic.topic_id, topic.partition_indexes)
+            for topic in request.topics
+        ]
+    response.topics = [
+        OffsetFetchResponseTopics(
+            name=name,
+            topic_id=topic_id,
+            partitions=[
+                _fetched(store, request.group_id, name, valid_for, partition, require_stable)
+                for partition in partitions
+            ],
         )
+        for name, topic_id, valid_for, partitions in asked
+    ]
     return response
 
 

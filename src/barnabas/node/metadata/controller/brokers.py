@@ -22,7 +22,8 @@ from barnabas.node.metadata.controller.leadership import (
     partitions_without_leader,
 )
 from barnabas.node.metadata.ids import is_reserved
-from barnabas.node.metadata.image import BrokerImage, Endpoint
+from barnabas.node.metadata.image import BrokerImage
+from barnabas.node.metadata.merging import read_listeners, read_ranges
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.snapshot import register_broker_record
 from barnabas.protocol.errors import ErrorCode
@@ -72,18 +73,12 @@ def register_broker(
         # replayed up to here has replayed its registration.
         epoch=state.next_offset,
         incarnation_id=request.incarnation_id,
-        listeners={
-            end.name: Endpoint(end.host, end.port, end.security_protocol)
-            for end in request.listeners
-        },
+        listeners=read_listeners(request.listeners),
         rack=request.rack,
         fenced=True,
         in_controlled_shutdown=False,
         log_dirs=tuple(request.log_dirs),
-        features={
-            feature.name: (feature.min_supported_version, feature.max_supported_version)
-            for feature in request.features
-        },
+        features=read_ranges(request.features),
     )
     existing = state.image.brokers.get(request.broker_id)
     if existing is not None and existing.incarnation_id == request.incarnation_id:
@@ -150,10 +145,7 @@ def _check_directories(
 
 def _check_features(state: ControllerState, request: BrokerRegistrationRequest) -> Failure | None:
     """Every finalized level must lie in what the broker can run."""
-    ranges = {
-        feature.name: (feature.min_supported_version, feature.max_supported_version)
-        for feature in request.features
-    }
+    ranges = read_ranges(request.features)
     for name, level in state.image.features.items():
         least, greatest = ranges.get(name, (0, 0))
         if not least <= level <= greatest:

@@ -8,7 +8,7 @@ Source: Kafka's ConfigurationControlManager; KIP-966 for what min.insync.replica
 from collections import Counter
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from barnabas.base.config.values import ConfigType
 from barnabas.node.config.node_values import CORDONED_KEY
@@ -23,6 +23,7 @@ from barnabas.node.metadata.controller.leadership import MIN_ISR, UNCLEAN_ELECTI
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.replay import ImageDelta
+from barnabas.protocol.apis import API_OF
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.features import ELR_VERSION
 from barnabas.protocol.messages import configs as configs_messages
@@ -45,30 +46,12 @@ class Resource(NamedTuple):
     name: str
 
 
-def incremental_alter_configs(
-    state: ControllerState, request: configs_messages.IncrementalAlterConfigsRequest
-) -> Decision[configs_messages.IncrementalAlterConfigsResponse]:
-    """Decide each resource of the request."""
-    decision = Decision(configs_messages.IncrementalAlterConfigsResponse())
-    decision.response.responses = _decide_each(state, request, decision)
-    return decision
-
-
 def alter_configs(
-    state: ControllerState, request: configs_messages.AlterConfigsRequest
-) -> Decision[configs_messages.AlterConfigsResponse]:
-    """Decide each resource of the request: what it does not name is no longer set."""
-    decision = Decision(configs_messages.AlterConfigsResponse())
-    decision.response.responses = _decide_each(state, request, decision)
-    return decision
-
-
-def _decide_each(
     state: ControllerState,
     request: configs_messages.IncrementalAlterConfigsRequest | configs_messages.AlterConfigsRequest,
-    decision: Decision[R],
-) -> list[configs_messages.AlterConfigsResourceResponse]:
-    """The outcome for each resource; the records are put in `decision`."""
+) -> Decision[Any]:
+    """Decide each resource of the request. What an AlterConfigs does not name is no longer set."""
+    decision: Decision[Any] = Decision(API_OF[type(request)].response())
     outcomes: list[tuple[Resource, ErrorCode, str | None]] = []
     times_named = Counter(_resource(resource) for resource in request.resources)
     for resource in request.resources:
@@ -88,7 +71,7 @@ def _decide_each(
         decision.records.clear()
     else:
         _elect_where_now_allowed(state, decision)
-    return [
+    decision.response.responses = [
         configs_messages.AlterConfigsResourceResponse(
             error_code=code,
             error_message=message,
@@ -97,6 +80,7 @@ def _decide_each(
         )
         for key, code, message in outcomes
     ]
+    return decision
 
 
 def _elect_where_now_allowed(state: ControllerState, decision: Decision[R]) -> None:

@@ -15,7 +15,6 @@ from barnabas.node.metadata.controller.brokers import (
 from barnabas.node.metadata.controller.client_quotas import alter_client_quotas
 from barnabas.node.metadata.controller.config_changes import (
     alter_configs,
-    incremental_alter_configs,
 )
 from barnabas.node.metadata.controller.decision import ControllerState, Decision
 from barnabas.node.metadata.controller.delegation_tokens import (
@@ -31,7 +30,8 @@ from barnabas.node.metadata.controller.reassignment import (
 )
 from barnabas.node.metadata.controller.scram_credentials import alter_user_scram_credentials
 from barnabas.node.metadata.controller.topics import create_partitions, create_topics, delete_topics
-from barnabas.node.metadata.image import ControllerImage, Endpoint
+from barnabas.node.metadata.image import ControllerImage
+from barnabas.node.metadata.merging import read_listeners, read_ranges
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.snapshot import register_controller_record
 from barnabas.protocol.errors import ErrorCode
@@ -86,14 +86,8 @@ def register_controller(
     controller = ControllerImage(
         id=request.controller_id,
         incarnation_id=request.incarnation_id,
-        listeners={
-            end.name: Endpoint(end.host, end.port, end.security_protocol)
-            for end in request.listeners
-        },
-        features={
-            feature.name: (feature.min_supported_version, feature.max_supported_version)
-            for feature in request.features
-        },
+        listeners=read_listeners(request.listeners),
+        features=read_ranges(request.features),
     )
     return Decision(
         ControllerRegistrationResponse(error_message=None), [register_controller_record(controller)]
@@ -130,7 +124,7 @@ DECIDE: Final[dict[type, Callable[[ControllerState, Any], Decision[Any]]]] = {
     DeleteTopicsRequest: delete_topics,
     CreatePartitionsRequest: create_partitions,
     AlterConfigsRequest: alter_configs,
-    IncrementalAlterConfigsRequest: incremental_alter_configs,
+    IncrementalAlterConfigsRequest: alter_configs,
     AlterClientQuotasRequest: alter_client_quotas,
     AlterUserScramCredentialsRequest: alter_user_scram_credentials,
     CreateAclsRequest: create_acls,

@@ -9,11 +9,8 @@ from barnabas.protocol.messages import (
     acls,
     configs,
     credentials,
-    nodes,
     partitions,
     quotas,
-    transactions,
-    voters,
 )
 from barnabas.protocol.messages import topics as topics_messages
 
@@ -66,12 +63,7 @@ def _create_partitions(
 
 
 def _alter_configs(request: Any, code: int, message: str) -> Any:
-    is_incremental = isinstance(request, configs.IncrementalAlterConfigsRequest)
-    response: Any = (
-        configs.IncrementalAlterConfigsResponse()
-        if is_incremental
-        else configs.AlterConfigsResponse()
-    )
+    response = _RESPONSE_OF[type(request)]()
     for resource in request.resources:
         response.responses.append(
             configs.AlterConfigsResourceResponse(
@@ -181,14 +173,6 @@ def _delete_acls(request: acls.DeleteAclsRequest, code: int, message: str) -> An
     )
 
 
-def _with_message(response: type) -> Callable[[Any, int, str], Any]:
-    return lambda _, code, message: response(error_code=code, error_message=message)
-
-
-def _with_code(response: type) -> Callable[[Any, int, str], Any]:
-    return lambda _, code, __: response(error_code=code)
-
-
 _REFUSALS: Final[dict[type, Callable[[Any, int, str], Any]]] = {
     topics_messages.CreateTopicsRequest: _create_topics,
     topics_messages.DeleteTopicsRequest: _delete_topics,
@@ -199,18 +183,6 @@ _REFUSALS: Final[dict[type, Callable[[Any, int, str], Any]]] = {
     credentials.AlterUserScramCredentialsRequest: _alter_user_scram_credentials,
     configs.AlterConfigsRequest: _alter_configs,
     configs.IncrementalAlterConfigsRequest: _alter_configs,
-    transactions.AllocateProducerIdsRequest: _with_code(transactions.AllocateProducerIdsResponse),
     partitions.AlterPartitionReassignmentsRequest: _reassignments,
-    partitions.ListPartitionReassignmentsRequest: _with_message(
-        partitions.ListPartitionReassignmentsResponse
-    ),
     partitions.ElectLeadersRequest: _elect_leaders,
-    partitions.AlterPartitionRequest: _with_code(partitions.AlterPartitionResponse),
-    partitions.AssignReplicasToDirsRequest: _with_code(partitions.AssignReplicasToDirsResponse),
-    nodes.BrokerRegistrationRequest: _with_code(nodes.BrokerRegistrationResponse),
-    nodes.BrokerHeartbeatRequest: _with_code(nodes.BrokerHeartbeatResponse),
-    nodes.ControllerRegistrationRequest: _with_message(nodes.ControllerRegistrationResponse),
-    nodes.UnregisterBrokerRequest: _with_message(nodes.UnregisterBrokerResponse),
-    nodes.UpdateFeaturesRequest: _with_message(nodes.UpdateFeaturesResponse),
-    voters.DescribeQuorumRequest: _with_message(voters.DescribeQuorumResponse),
 }
