@@ -8,7 +8,6 @@ from operator import attrgetter
 from barnabas.node.broker.apis.acls import handle_describe_acls
 from barnabas.node.broker.apis.alter_configs import (
     handle_alter_configs,
-    handle_incremental_alter_configs,
 )
 from barnabas.node.broker.apis.cluster import (
     EACH_QUORUM,
@@ -81,8 +80,7 @@ from barnabas.node.broker.apis.telemetry import (
 from barnabas.node.broker.apis.tokens import (
     handle_create_delegation_token,
     handle_describe_delegation_token,
-    handle_expire_delegation_token,
-    handle_renew_delegation_token,
+    handle_token_expiry,
 )
 from barnabas.node.broker.apis.topics import handle_delete_records
 from barnabas.node.broker.apis.transaction_listing import (
@@ -151,12 +149,12 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.SASL_AUTHENTICATE, handle_sasl_authenticate),
     route(apis.CREATE_PARTITIONS, ask_controller),
     route(apis.CREATE_DELEGATION_TOKEN, handle_create_delegation_token),
-    route(apis.RENEW_DELEGATION_TOKEN, handle_renew_delegation_token),
-    route(apis.EXPIRE_DELEGATION_TOKEN, handle_expire_delegation_token),
+    route(apis.RENEW_DELEGATION_TOKEN, handle_token_expiry),
+    route(apis.EXPIRE_DELEGATION_TOKEN, handle_token_expiry),
     route(apis.DESCRIBE_DELEGATION_TOKEN, handle_describe_delegation_token),
     route(apis.DELETE_GROUPS, handle_delete_groups),
     route(apis.ELECT_LEADERS, ask_controller),
-    route(apis.INCREMENTAL_ALTER_CONFIGS, handle_incremental_alter_configs),
+    route(apis.INCREMENTAL_ALTER_CONFIGS, handle_alter_configs),
     route(apis.ALTER_PARTITION_REASSIGNMENTS, ask_controller),
     route(apis.LIST_PARTITION_REASSIGNMENTS, ask_controller),
     route(apis.OFFSET_DELETE, handle_offset_delete),

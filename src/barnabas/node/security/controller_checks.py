@@ -243,41 +243,27 @@ async def _alter_configs(rights: _Rights, _: Asker, request: Any) -> Left | Refu
     return Left(left, complete)
 
 
-_CONFIG_RIGHTS: Final[dict[int, tuple[Operation, ResourceType, ErrorCode]]] = {
-    ConfigResourceType.TOPIC: (
-        Operation.ALTER_CONFIGS,
-        ResourceType.TOPIC,
-        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    ),
-    ConfigResourceType.GROUP: (
-        Operation.ALTER_CONFIGS,
-        ResourceType.GROUP,
-        ErrorCode.GROUP_AUTHORIZATION_FAILED,
-    ),
-    ConfigResourceType.BROKER: (
-        Operation.ALTER_CONFIGS,
-        ResourceType.CLUSTER,
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-    ),
-    ConfigResourceType.CLIENT_METRICS: (
-        Operation.ALTER_CONFIGS,
-        ResourceType.CLUSTER,
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-    ),
-    ConfigResourceType.BROKER_LOGGER: (
-        Operation.CLUSTER_ACTION,
-        ResourceType.CLUSTER,
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-    ),
+_OF_CLUSTER: Final = ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+CONFIG_OWNERS: Final[dict[int, tuple[ResourceType, ErrorCode]]] = {
+    ConfigResourceType.TOPIC: (ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    ConfigResourceType.GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    ConfigResourceType.BROKER: _OF_CLUSTER,
+    ConfigResourceType.BROKER_LOGGER: _OF_CLUSTER,
+    ConfigResourceType.CLIENT_METRICS: _OF_CLUSTER,
 }
+"""The authorizer's resource type of a configuration, and the error for clients without rights to
+it.
+"""
 
 
 def _config_error(rights: _Rights, resource_type: int, name: str) -> ErrorCode | None:
     """Why a resource's configuration may not be changed; the decision refuses unknown types."""
-    right = _CONFIG_RIGHTS.get(resource_type)
-    if right is None:
+    owner = CONFIG_OWNERS.get(resource_type)
+    if owner is None:
         return None
-    operation, kind, code = right
+    kind, code = owner
+    is_logger = resource_type == ConfigResourceType.BROKER_LOGGER
+    operation = Operation.CLUSTER_ACTION if is_logger else Operation.ALTER_CONFIGS
     is_cluster = kind is ResourceType.CLUSTER
     return None if rights.may(operation, kind, CLUSTER_NAME if is_cluster else name) else code
 

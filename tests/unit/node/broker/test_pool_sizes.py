@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.node.broker.apis.alter_configs import AnyResource, refused_pool_sizes
+from barnabas.node.broker.apis.alter_configs import refused_pool_sizes
+from barnabas.node.broker.apis.config_resources import AnyResource
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.effective_config import EffectiveConfig
 from barnabas.node.metadata.image import ConfigResourceType, ConfigsImage

@@ -22,12 +22,13 @@ cluster, and are set here and now, by those who may ALTER_CONFIGS of the cluster
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 from barnabas.base.errors import ConfigError
 from barnabas.node.broker.apis.config_resources import (
+    AnyResource,
     alter_loggers,
     check_broker_resource,
     check_node_id,
@@ -43,16 +44,11 @@ from barnabas.node.metadata.controller.decision import Failure
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.protocol.acls import Operation
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import configs
-from barnabas.protocol.messages import configs as configs_messages
 from barnabas.protocol.messages.configs import (
-    AlterConfigsAlterConfigsResource,
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResourceResponse,
-    AlterConfigsResponse,
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
 )
 
 POOLS = (
@@ -60,10 +56,6 @@ POOLS = (
     "num.io.threads",
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
-)
-
-AnyResource = (
-    configs_messages.AlterConfigsResource | configs_messages.AlterConfigsAlterConfigsResource
 )
 
 
@@ -122,104 +114,43 @@ def _check_size(size: int, current: int) -> str | None:
     return None
 
 
-Resource = TypeVar(
-    "Resource", configs.AlterConfigsAlterConfigsResource, configs.AlterConfigsResource
-)
-Answer = TypeVar(
-    "Answer", configs.AlterConfigsResourceResponse, configs.AlterConfigsResourceResponse
-)
-Key = tuple[int, str]
-"""Type and name of a resource."""
-
-
 EACH_CHANGE = Each(
     "resources", "responses", lambda resource: (resource.resource_type, resource.resource_name)
 )
 
 
-async def decide_here(
+async def handle_alter_configs(
     services: BrokerServices,
     context: RequestContext,
-    resources: Sequence[Resource],
-    decide: Callable[[Resource, str | None], Answer | None],
-) -> tuple[dict[Key, Answer], list[Resource]]:
-    """The answers of this broker, and the resources that are left to the controller.
-
-    `decide` is given what this broker has against each resource.
-    """
-    answers: dict[Key, Answer] = {}
-    left = []
+    request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
+) -> Any:
+    """Change the configuration of resources, each for itself; answers are in their order."""
+    answers: dict[tuple[int, str], AlterConfigsResourceResponse] = {}
+    left: list[Any] = []
+    resources: Sequence[AnyResource] = request.resources
     refused_sizes = refused_pool_sizes(services, resources)
     async for resource in in_turns(resources):
         key = (resource.resource_type, resource.resource_name)
         reason = None
         if not refuse(services, context, Operation.ALTER_CONFIGS, *key, is_lookup=True):
             reason = check_broker_resource(services, resource) or refused_sizes.get(key)
-        answer = decide(resource, reason)
-        if answer is None:
+        if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
+            if isinstance(resource, AlterConfigsResource):
+                answers[key] = _alter_loggers(services, context, resource, request.validate_only)
+                continue
+            reason = f"Unknown resource type {resource.resource_type}"
+        if reason is None:
             left.append(resource)
         else:
-            answers[key] = answer
-    return answers, left
-
-
-def in_order(
-    resources: Sequence[Resource], here: dict[Key, Answer], controllers: Iterable[Answer]
-) -> list[Answer]:
-    """All answers in the order of the resources, each once."""
-    answers = {**here}
-    for answer in controllers:
+            answers[key] = _result(resource, ErrorCode.INVALID_REQUEST, reason)
+    passed_on = type(request)(resources=left, validate_only=request.validate_only)
+    response: Any = await decided_in_parts(
+        EACH_CHANGE, passed_on, partial(ask_controller, services, context)
+    )
+    for answer in response.responses:
         answers[answer.resource_type, answer.resource_name] = answer
     keys = ((resource.resource_type, resource.resource_name) for resource in resources)
-    return [answers[key] for key in dict.fromkeys(keys)]
-
-
-async def handle_alter_configs(
-    services: BrokerServices, context: RequestContext, request: AlterConfigsRequest
-) -> AlterConfigsResponse:
-    """Replace the configuration of resources, each for itself; answers are in their order."""
-    here, left = await decide_here(services, context, request.resources, _decide)
-    passed_on = AlterConfigsRequest(resources=left, validate_only=request.validate_only)
-    response: AlterConfigsResponse = await decided_in_parts(
-        EACH_CHANGE, passed_on, partial(ask_controller, services, context)
-    )
-    response.responses = in_order(request.resources, here, response.responses)
-    return response
-
-
-def _decide(
-    resource: AlterConfigsAlterConfigsResource, reason: str | None
-) -> AlterConfigsResourceResponse | None:
-    if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
-        reason = f"Unknown resource type {resource.resource_type}"
-    if reason is None:
-        return None
-    return AlterConfigsResourceResponse(
-        error_code=ErrorCode.INVALID_REQUEST,
-        error_message=reason,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-    )
-
-
-async def handle_incremental_alter_configs(
-    services: BrokerServices, context: RequestContext, request: IncrementalAlterConfigsRequest
-) -> IncrementalAlterConfigsResponse:
-    """Change the configuration of resources, each for itself; answers are in their order."""
-
-    def decide(
-        resource: AlterConfigsResource, reason: str | None
-    ) -> AlterConfigsResourceResponse | None:
-        if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
-            return _alter_loggers(services, context, resource, request.validate_only)
-        return None if reason is None else _result(resource, ErrorCode.INVALID_REQUEST, reason)
-
-    here, left = await decide_here(services, context, request.resources, decide)
-    passed_on = IncrementalAlterConfigsRequest(resources=left, validate_only=request.validate_only)
-    response: IncrementalAlterConfigsResponse = await decided_in_parts(
-        EACH_CHANGE, passed_on, partial(ask_controller, services, context)
-    )
-    response.responses = in_order(request.resources, here, response.responses)
+    response.responses = [answers[key] for key in dict.fromkeys(keys)]
     return response
 
 
@@ -241,7 +172,7 @@ def _alter_loggers(
 
 
 def _result(
-    resource: AlterConfigsResource, code: ErrorCode, message: str | None
+    resource: AnyResource, code: ErrorCode, message: str | None
 ) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         error_code=code,

@@ -21,16 +21,20 @@ from barnabas.node.metadata.controller.config_changes import changes_of
 from barnabas.node.metadata.controller.config_rules import config_key
 from barnabas.node.metadata.controller.decision import Failure
 from barnabas.node.metadata.image import ConfigResourceType, MetadataImage
+from barnabas.node.security.controller_checks import CONFIG_OWNERS
 from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import configs as configs_messages
 from barnabas.protocol.messages.configs import AlterableConfig
 
+AnyResource = (
+    configs_messages.AlterConfigsResource | configs_messages.AlterConfigsAlterConfigsResource
+)
+
 
 def check_broker_resource(
     services: BrokerServices,
-    resource: configs_messages.AlterConfigsResource
-    | configs_messages.AlterConfigsAlterConfigsResource,
+    resource: AnyResource,
 ) -> str | None:
     """Why this node does not answer for the resource or could not take it, None if neither."""
     name = resource.resource_name
@@ -52,8 +56,7 @@ def check_node_id(own_id: int, name: str) -> str | None:
 
 def check_cordoned_by_controller(
     image: MetadataImage,
-    resource: configs_messages.AlterConfigsResource
-    | configs_messages.AlterConfigsAlterConfigsResource,
+    resource: AnyResource,
 ) -> str | None:
     """Why a controller may not change a broker's `cordoned.log.dirs` like this; None if it may."""
     if resource.resource_type != ConfigResourceType.BROKER:
@@ -75,8 +78,7 @@ def _entries(values: Mapping[str, str | None]) -> set[str]:
 
 def _check_values(
     services: BrokerServices,
-    resource: configs_messages.AlterConfigsResource
-    | configs_messages.AlterConfigsAlterConfigsResource,
+    resource: AnyResource,
 ) -> str | None:
     """Why this node's configuration cannot become so. The controller finds all that is general."""
     effective, configs = services.metadata.effective, services.image.configs
@@ -167,21 +169,6 @@ def _name_of(level: int) -> str:
     return "FATAL"
 
 
-_OF_CLUSTER = ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-
-
-_RESOURCES = {
-    ConfigResourceType.TOPIC: (ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-    ConfigResourceType.GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
-    ConfigResourceType.BROKER: _OF_CLUSTER,
-    ConfigResourceType.BROKER_LOGGER: _OF_CLUSTER,
-    ConfigResourceType.CLIENT_METRICS: _OF_CLUSTER,
-}
-"""The authorizer's resource type of a configuration, and the error for clients without rights to
-it.
-"""
-
-
 def refuse(
     services: HasAuthorizer,
     context: RequestContext,
@@ -196,9 +183,9 @@ def refuse(
     A type that does not exist is left to the handler. `is_lookup`: the controller decides, and
     has it in its audit log.
     """
-    if not services.authorizer.is_enabled or resource_type not in _RESOURCES:
+    if not services.authorizer.is_enabled or resource_type not in CONFIG_OWNERS:
         return ErrorCode.NONE
-    owner, error = _RESOURCES[ConfigResourceType(resource_type)]
+    owner, error = CONFIG_OWNERS[resource_type]
     asked = CLUSTER_NAME if owner is ResourceType.CLUSTER else name
     logs = not is_lookup
     is_allowed = may(services, context, operation, owner, asked, logs_denial=logs, logs_grant=logs)

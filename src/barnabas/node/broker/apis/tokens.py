@@ -12,7 +12,7 @@ One sees the tokens that one owns or may renew, and those that one may DESCRIBE,
 one may DESCRIBE_TOKENS of. They come with their secrets. Source: Kafka's DelegationTokenManager.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from barnabas.node.broker.authorization import may
 from barnabas.node.broker.client_state import client_state
@@ -23,6 +23,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.metadata.delegation_tokens import token_hmac, token_secret
 from barnabas.node.security.principal import ANONYMOUS, USER, Principal
 from barnabas.protocol.acls import Operation, ResourceType
+from barnabas.protocol.apis import API_OF
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.credentials import (
     CreateDelegationTokenRequest,
@@ -32,9 +33,7 @@ from barnabas.protocol.messages.credentials import (
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
     ExpireDelegationTokenRequest,
-    ExpireDelegationTokenResponse,
     RenewDelegationTokenRequest,
-    RenewDelegationTokenResponse,
 )
 from barnabas.protocol.messages.metadata_records import DelegationTokenRecord
 
@@ -87,30 +86,18 @@ async def handle_create_delegation_token(
     return response
 
 
-async def handle_renew_delegation_token(
-    services: BrokerServices, context: RequestContext, request: RenewDelegationTokenRequest
-) -> RenewDelegationTokenResponse:
-    """Put a token's expiry off."""
+async def handle_token_expiry(
+    services: BrokerServices,
+    context: RequestContext,
+    request: RenewDelegationTokenRequest | ExpireDelegationTokenRequest,
+) -> Any:
+    """Put a token's expiry off, or set when it expires."""
     if not may_ask_for_tokens(context):
-        return RenewDelegationTokenResponse(
+        return API_OF[type(request)].response(
             error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
             expiry_timestamp_ms=ERROR_TIMESTAMP_MS,
         )
-    response: RenewDelegationTokenResponse = await ask_controller(services, context, request)
-    return response
-
-
-async def handle_expire_delegation_token(
-    services: BrokerServices, context: RequestContext, request: ExpireDelegationTokenRequest
-) -> ExpireDelegationTokenResponse:
-    """Set when a token expires, or end it at once."""
-    if not may_ask_for_tokens(context):
-        return ExpireDelegationTokenResponse(
-            error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-            expiry_timestamp_ms=ERROR_TIMESTAMP_MS,
-        )
-    response: ExpireDelegationTokenResponse = await ask_controller(services, context, request)
-    return response
+    return await ask_controller(services, context, request)
 
 
 def handle_describe_delegation_token(

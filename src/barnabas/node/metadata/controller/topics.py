@@ -385,11 +385,7 @@ def _check_count(image: TopicImage, topic: CreatePartitionsTopic, room: int) -> 
         )
     additional = topic.count - current
     if additional > room:
-        return Failure(
-            ErrorCode.POLICY_VIOLATION,
-            f"The request would lead to more than {RECORDS_PER_REQUEST_MAX} metadata records; "
-            "split it.",
-        )
+        return _too_many_records()
     if topic.assignments is not None and len(topic.assignments) != additional:
         return Failure(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
