@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from barnabas.base.config.definitions import ConfigKey
 from barnabas.base.errors import ConfigError
 from barnabas.node.config.definitions import BROKER_KEYS
 from barnabas.node.config.node_config import NodeConfig
@@ -72,21 +73,18 @@ def _is_usable(name: str, value: str) -> bool:
     key = BROKER_KEYS.get(name)
     if key is None:
         return name.startswith("listener.name.")
-    try:
-        key.parse(value)
-    except ConfigError as error:
-        telemetry.error("a dynamic broker configuration cannot be used: %s", error)
-        return False
-    return True
+    return _parses(key, value, "a dynamic broker")
 
 
 def _is_usable_by_topic(name: str, value: str) -> bool:
     key = TOPIC_CONFIG_DEFS.get(name)
-    if key is None:
-        return False
+    return key is not None and _parses(key, value, "a topic")
+
+
+def _parses(key: ConfigKey, value: str, whose: str) -> bool:
     try:
         key.parse(value)
     except ConfigError as error:
-        telemetry.error("a topic configuration cannot be used: %s", error)
+        telemetry.error("%s configuration cannot be used: %s", whose, error)
         return False
     return True

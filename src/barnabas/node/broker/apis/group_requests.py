@@ -7,7 +7,7 @@ them. Source: Kafka's KafkaApis.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.node.broker.authorization import allowed
@@ -116,6 +116,27 @@ def serves_streams_protocol(services: BrokerServices) -> bool:
         GroupType.STREAMS in services.config.get_list("group.coordinator.rebalance.protocols")
         and services.image.features.get(STREAMS_VERSION, 0) > 0
     )
+
+
+class _Topic(Protocol):
+    name: str
+    partitions: list[Any]
+
+
+T = TypeVar("T", bound=_Topic)
+
+
+def merge_topics(stored: list[T], refused: Iterable[T]) -> None:
+    """Add what is refused to what is stored: each topic once, though it may have some of each."""
+    by_name = {topic.name: topic for topic in stored if topic.name}
+    for topic in refused:
+        known = by_name.get(topic.name)
+        if known is not None:
+            known.partitions += topic.partitions
+            continue
+        stored.append(topic)
+        if topic.name:  # an unknown id has none
+            by_name[topic.name] = topic
 
 
 class Described(Protocol):

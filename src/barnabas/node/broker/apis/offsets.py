@@ -28,6 +28,7 @@ from barnabas.node.broker.apis.group_requests import (
     client_of,
     find_topic,
     may_read_group,
+    merge_topics,
 )
 from barnabas.node.broker.apis.offset_commit_again import learn
 from barnabas.node.broker.authorization import allowed_in_turns, may
@@ -159,15 +160,7 @@ def _refuse(
 def _merge(
     response: OffsetCommitResponse, refused: list[OffsetCommitResponseTopic]
 ) -> OffsetCommitResponse:
-    """Each topic once, whether its partitions were stored, refused, or some of each."""
-    stored = {topic.name: topic for topic in response.topics if topic.name}
-    for topic in refused:
-        if topic.name in stored:
-            stored[topic.name].partitions += topic.partitions
-        else:
-            response.topics.append(topic)
-            if topic.name:  # an unknown id has none
-                stored[topic.name] = topic
+    merge_topics(response.topics, refused)
     return response
 
 
@@ -396,12 +389,7 @@ async def handle_offset_delete(
     response = deleted if isinstance(deleted, OffsetDeleteResponse) else await deleted
     if response.error_code:
         return response
-    by_name = {topic.name: topic for topic in response.topics}
-    for denied in refused:
-        if denied.name in by_name:
-            by_name[denied.name].partitions += denied.partitions
-        else:
-            response.topics.append(denied)
+    merge_topics(response.topics, refused)
     return response
 
 

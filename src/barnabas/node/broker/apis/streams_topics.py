@@ -6,7 +6,7 @@ AutoTopicCreationManager.
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from barnabas.node.coordinator.group.streams.topology import InternalTopic
@@ -83,7 +83,16 @@ class StreamsTopics:
     ) -> None:
         """Create claimed topics for a client, and remember why some cannot be."""
         request = CreateTopicsRequest(
-            topics=[_description(topic) for topic in topics], timeout_ms=CREATION_TIMEOUT_MS
+            topics=[
+                creatable(
+                    topic.name,
+                    topic.partitions,
+                    topic.replication_factor or DEFAULT_REPLICATION_FACTOR,
+                    topic.configs,
+                )
+                for topic in topics
+            ],
+            timeout_ms=CREATION_TIMEOUT_MS,
         )
         try:
             response = await metadata.handle(
@@ -109,12 +118,15 @@ class StreamsTopics:
             del self._failures[next(iter(self._failures))]
 
 
-def _description(topic: InternalTopic) -> CreatableTopic:
+def creatable(
+    name: str, partitions: int, replicas: int, configs: Mapping[str, str | int]
+) -> CreatableTopic:
+    """A topic for CreateTopics; -1 stands for the default of the brokers."""
     return CreatableTopic(
-        name=topic.name,
-        num_partitions=topic.partitions,
-        replication_factor=topic.replication_factor or DEFAULT_REPLICATION_FACTOR,
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replicas,
         configs=[
-            CreatableTopicConfig(name=key, value=value) for key, value in topic.configs.items()
+            CreatableTopicConfig(name=key, value=str(value)) for key, value in configs.items()
         ],
     )

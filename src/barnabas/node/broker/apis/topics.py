@@ -10,10 +10,10 @@ partitions, replicas and configuration that Kafka gives them.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from barnabas.base.peer_lines import repeating_logger
-from barnabas.node.broker.apis.streams_topics import CREATION_TIMEOUT_MS
+from barnabas.node.broker.apis.streams_topics import CREATION_TIMEOUT_MS, creatable
 from barnabas.node.broker.authorization import allowed_in_turns
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
@@ -24,7 +24,6 @@ from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.topics import (
     CreatableTopic,
-    CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteRecordsPartition,
@@ -207,7 +206,7 @@ def _description(services: BrokerServices, name: str) -> CreatableTopic:
     """
     number = services.config.get_int
     if name == CONSUMER_OFFSETS:
-        return _creatable(
+        return creatable(
             name,
             number("offsets.topic.num.partitions"),
             number("offsets.topic.replication.factor"),
@@ -218,7 +217,7 @@ def _description(services: BrokerServices, name: str) -> CreatableTopic:
             },
         )
     if name == TRANSACTION_STATE:
-        return _creatable(
+        return creatable(
             name,
             number("transaction.state.log.num.partitions"),
             number("transaction.state.log.replication.factor"),
@@ -231,7 +230,7 @@ def _description(services: BrokerServices, name: str) -> CreatableTopic:
             },
         )
     if name == SHARE_GROUP_STATE:
-        return _creatable(
+        return creatable(
             name,
             number("share.coordinator.state.topic.num.partitions"),
             number("share.coordinator.state.topic.replication.factor"),
@@ -244,17 +243,4 @@ def _description(services: BrokerServices, name: str) -> CreatableTopic:
                 "retention.ms": -1,
             },
         )
-    return _creatable(name, -1, -1, {})
-
-
-def _creatable(
-    name: str, partitions: int, replicas: int, configs: Mapping[str, str | int]
-) -> CreatableTopic:
-    return CreatableTopic(
-        name=name,
-        num_partitions=partitions,
-        replication_factor=replicas,
-        configs=[
-            CreatableTopicConfig(name=key, value=str(value)) for key, value in configs.items()
-        ],
-    )
+    return creatable(name, -1, -1, {})

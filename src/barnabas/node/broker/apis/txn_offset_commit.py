@@ -7,6 +7,7 @@ of the transaction; from version 5 on this makes it so."""
 from collections.abc import Awaitable, Callable
 
 from barnabas.base.ids import TopicPartition
+from barnabas.node.broker.apis.group_requests import merge_topics
 from barnabas.node.broker.apis.transactions import offsets_forbidden
 from barnabas.node.broker.authorization import allowed
 from barnabas.node.broker.context import RequestContext
@@ -69,13 +70,7 @@ def _finish(
             for partition in topic.partitions:
                 if partition.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                     partition.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    stored = {topic.name: topic for topic in response.topics}
-    for topic in refused:
-        if topic.name in stored:
-            stored[topic.name].partitions += topic.partitions
-        else:
-            response.topics.append(topic)
-            stored[topic.name] = topic
+    merge_topics(response.topics, refused)
     return response
 
 
