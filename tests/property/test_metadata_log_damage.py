@@ -12,7 +12,6 @@ from barnabas.node.log.config import LogConfig
 from barnabas.node.log.loader import create_log, open_log
 from barnabas.node.log.log_directory import LogDirectory
 from barnabas.node.log.partition_log import AppendOrigin
-from barnabas.node.raft.flushed_mark import FlushedMark
 from barnabas.node.raft.quorum_state import (
     ElectionState,
     QuorumStateError,
@@ -20,6 +19,7 @@ from barnabas.node.raft.quorum_state import (
     write_quorum_state,
 )
 from barnabas.node.raft.recovery import MetadataLogError, recover
+from barnabas.node.raft.replica_log import FlushedMark
 from barnabas.node.raft.snapshot_files import SnapshotId, encode_snapshot, list_snapshots
 from barnabas.node.raft.voters import parse_dynamic_voters
 from barnabas.protocol.records.records import Record, encode_batch

@@ -15,8 +15,13 @@ from barnabas.node.metadata.replay import ImageDelta
 from barnabas.node.net.connection_quotas import IpRates
 from barnabas.node.net.server import Server
 from barnabas.node.security.authorizer import Authorizer
-from barnabas.node.security.quotas.client_quotas import ClientQuotas, Figure, QuotaWindows
-from barnabas.node.security.quotas.mutations import STRICT_FROM, RequestMutations
+from barnabas.node.security.quotas.client_quotas import (
+    STRICT_FROM,
+    ClientQuotas,
+    Figure,
+    QuotaWindows,
+    RequestMutations,
+)
 from barnabas.protocol.apis import API_OF, ApiKey
 from barnabas.protocol.schema import Message
 

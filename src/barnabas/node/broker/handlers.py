@@ -103,8 +103,8 @@ from barnabas.node.broker.in_parts import Each
 from barnabas.node.broker.produce.handler import handle_produce
 from barnabas.node.broker.route import Route, raw_route, route
 from barnabas.node.broker.services import BrokerServices
-from barnabas.node.broker.share.acknowledge import handle_share_acknowledge
 from barnabas.node.broker.share.fetch import handle_share_fetch
+from barnabas.node.broker.share.requests import handle_share_acknowledge
 from barnabas.node.broker.share.state import state_handler
 from barnabas.node.coordinator.share.operations import DELETE, INITIALIZE, READ, SUMMARY, WRITE
 from barnabas.protocol import apis

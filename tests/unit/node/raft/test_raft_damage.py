@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from quorum_harness import LOG_DIRECTORY, Quorum, QuorumNode
 
-from barnabas.node.raft.flushed_mark import FILE_NAME
 from barnabas.node.raft.quorum_state import FILE_NAME as QUORUM_STATE
 from barnabas.node.raft.quorum_state import QuorumStateError
+from barnabas.node.raft.replica_log import MARK_FILE_NAME
 from barnabas.protocol.records.batch import iterate_headers
 
 
@@ -81,7 +81,7 @@ def test_an_unreadable_mark_says_nothing() -> None:
         await leader.commit(b"kept")
         for node in quorum.nodes.values():
             node.kill()
-            node.disk.write_atomic(f"{LOG_DIRECTORY}/{FILE_NAME}", b"\xff\x00")
+            node.disk.write_atomic(f"{LOG_DIRECTORY}/{MARK_FILE_NAME}", b"\xff\x00")
         await quorum.start()
         await quorum.leader()
 

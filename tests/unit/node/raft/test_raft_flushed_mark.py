@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from barnabas.node.raft.flushed_mark import FILE_NAME, FlushedMark
+from barnabas.node.raft.replica_log import MARK_FILE_NAME, FlushedMark
 from sim.fake_disk import FakeDisk
 
 DIRECTORY = "/log"
-PATH = f"{DIRECTORY}/{FILE_NAME}"
+PATH = f"{DIRECTORY}/{MARK_FILE_NAME}"
 
 
 @pytest.fixture

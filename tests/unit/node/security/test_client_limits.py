@@ -12,9 +12,9 @@ from barnabas.node.security.quotas.client_quotas import (
     ClientQuotas,
     Limit,
     QuotaWindows,
+    RequestMutations,
     find_limit,
 )
-from barnabas.node.security.quotas.mutations import RequestMutations
 
 USER_AND_CLIENT: QuotaEntity = (("client-id", "app"), ("user", "alice"))
 USER_AND_ANY_CLIENT: QuotaEntity = (("client-id", None), ("user", "alice"))

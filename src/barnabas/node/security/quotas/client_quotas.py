@@ -24,6 +24,7 @@ from barnabas.node.metadata.quota_filter import (
     USER,
 )
 from barnabas.node.security.quotas.sensors import MutationSensor, RateSensor, Sensor
+from barnabas.protocol.api import ApiKey
 
 SENSOR_IDLE_MAX_MS: Final = 3_600_000
 EXPIRY_PERIOD_MS: Final = 600_000
@@ -265,3 +266,44 @@ def find_limit(quotas: Mapping[QuotaEntity, float], user: str, client_id: str) -
                 per_second, user if USER in kinds else "", client_id if CLIENT_ID in kinds else ""
             )
     return None
+
+
+STRICT_FROM: Final = {
+    ApiKey.CREATE_TOPICS: 6,
+    ApiKey.DELETE_TOPICS: 5,
+    ApiKey.CREATE_PARTITIONS: 3,
+}
+"""Since when clients know THROTTLING_QUOTA_EXCEEDED. Requests before are carried out, and their
+senders told to wait. Source: Kafka's ControllerApis."""
+
+
+class RequestMutations:
+    """A `MutationQuota`, of one request."""
+
+    __slots__ = ("_is_strict", "_now_ms", "_sensor", "throttle_ms")
+
+    def __init__(self, sensor: MutationSensor, now_ms: int, *, is_strict: bool) -> None:
+        self._sensor = sensor
+        self._now_ms = now_ms
+        self._is_strict = is_strict
+        self.throttle_ms = 0
+        """For how long the sender should wait."""
+
+    def spend(self, partitions: int) -> bool:
+        """Count as many more; False where the quota was used up before.
+
+        One that is not used up yet allows any number at once.
+        """
+        bucket = self._sensor.bucket
+        if self._is_strict:
+            self.throttle_ms = bucket.wait_ms(self._now_ms)
+            if self.throttle_ms:
+                self._sensor.throttled(self.throttle_ms, self._now_ms)
+                return False
+            self._sensor.take(partitions, self._now_ms)
+            return True
+        self._sensor.take(partitions, self._now_ms)
+        self.throttle_ms = bucket.wait_ms(self._now_ms)
+        if self.throttle_ms:
+            self._sensor.throttled(self.throttle_ms, self._now_ms)
+        return True
