@@ -120,7 +120,8 @@ class BrokerLifecycle:
         self._failure_timers: list[Timer] = []
         self.cordoned_log_dirs: list[Uuid] = []
         """What heartbeats say of `cordoned.log.dirs`; `beat` says it at once."""
-        self._wants_to_serve = False
+        self.has_joined = False
+        """True if the broker takes part, or has asked to: heartbeats say what is cordoned."""
         self._has_left = False
         self._timer: Timer | None = None
         self._beating: asyncio.Task[Any] | None = None
@@ -169,17 +170,12 @@ class BrokerLifecycle:
         await self._wait_for(lambda image: image.offset >= epoch)
         return epoch
 
-    @property
-    def has_joined(self) -> bool:
-        """True if the broker takes part, or has asked to: heartbeats say what is cordoned."""
-        return self._wants_to_serve
-
     async def unfence(self) -> None:
         """Ask to take part, and return once this node's image says that it does."""
-        self._wants_to_serve = True
+        self.has_joined = True
         node_id = self._config.node_id
         while True:
-            await self._beat()
+            await self.beat()
             broker = self._image().brokers.get(node_id)
             if broker is not None and broker.epoch == self.epoch and not broker.fenced:
                 break
@@ -194,7 +190,7 @@ class BrokerLifecycle:
 
     async def _beat_and_go_on(self) -> None:
         self._beat_later()
-        response = await self._beat()
+        response = await self.beat()
         code = ErrorCode.of(response.error_code)
         if code is self._beat_outcome:
             return  # said once, however long it goes on
@@ -204,7 +200,8 @@ class BrokerLifecycle:
             telemetry.warning("the controller did not accept a heartbeat: %s", code.name)
         self._beat_outcome = code
 
-    async def _beat(self) -> Any:
+    async def beat(self) -> Any:
+        """Send a heartbeat now; returns the controller's answer."""
         request = self._request()
         response = await self._controller.handle(request, timeout_ms=self._interval_ms)
         if response.error_code == ErrorCode.NONE:
@@ -216,7 +213,7 @@ class BrokerLifecycle:
             broker_id=self._config.node_id,
             broker_epoch=self.epoch,
             current_metadata_offset=self._image().offset,
-            want_fence=not self._wants_to_serve,
+            want_fence=not self.has_joined,
             want_shut_down=want_shut_down,
             offline_log_dirs=list(self._offline),
             cordoned_log_dirs=self._cordoned(),
@@ -242,15 +239,11 @@ class BrokerLifecycle:
                     self._failure_timeout_ms, partial(self._check_reported, directory_id)
                 )
             )
-        await self._beat()
+        await self.beat()
 
     def _check_reported(self, directory_id: Uuid) -> None:
         if not self._offline[directory_id] and not self._has_left:
             self._on_failure(UnreportedDirectoryError(directory_id, self._failure_timeout_ms))
-
-    async def beat(self) -> None:
-        """Send a heartbeat now: what it says has changed."""
-        await self._beat()
 
     async def shut_down(self) -> None:
         """Give leaderships away and be fenced; returns when the controller agrees.

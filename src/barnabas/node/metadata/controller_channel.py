@@ -18,7 +18,6 @@ from barnabas.node.metadata.envelope import seal, unseal_response
 from barnabas.node.metadata.peers import ControllerPeers
 from barnabas.node.raft.node import RaftNode
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.messages.connections import EnvelopeRequest
 from barnabas.protocol.messages.topics import CreateTopicsResponse
 from barnabas.protocol.messages.voters import (
     AddRaftVoterRequest,
@@ -45,7 +44,7 @@ telemetry = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ControllerCall:
-    """A request on its way to the active controller, wherever that is by then."""
+    """A request on its way to the active controller, by as many `ask`s as it takes."""
 
     request: Message
     api_version: int | None = None
@@ -108,10 +107,6 @@ class ControllerChannel:
         finally:
             timer.cancel()
 
-    def call(self, request: Message, api_version: int | None, asker: Asker) -> ControllerCall:
-        """A request that is to reach the active controller, by as many `ask`s as it takes."""
-        return ControllerCall(request, api_version, asker)
-
     async def ask(self, call: ControllerCall, timeout_ms: int) -> Any:
         """The active controller's response; None without an active controller, or if it could not
         be asked.
@@ -126,7 +121,9 @@ class ControllerChannel:
         call.endpoint, call.losses = endpoint, 0
         host, port = endpoint
         try:
-            sent = call.request if call.is_own else self._seal(call)
+            sent: Message = call.request
+            if not call.is_own:
+                sent = seal(call.request, call.api_version, call.asker, self._client_id)
             answer = await self._peers.send(
                 host, port, sent, min(timeout_ms, self._request_timeout_max_ms)
             )
@@ -140,9 +137,6 @@ class ControllerChannel:
         except (OSError, DecodeError) as error:
             telemetry.debug("controller %s:%d: %s", host, port, error)
         return None
-
-    def _seal(self, call: ControllerCall) -> EnvelopeRequest:
-        return seal(call.request, call.api_version, call.asker, self._client_id)
 
     def _unpacked(self, call: ControllerCall, answer: Any) -> Any:
         """The controller's answer to the request; None if the node is not the controller, or

@@ -31,7 +31,11 @@ from barnabas.node.metadata.asker import (
 from barnabas.node.metadata.bootstrap import read_bootstrap
 from barnabas.node.metadata.broker_lifecycle import BrokerLifecycle, RegistrationError
 from barnabas.node.metadata.controller.refusals import refuse
-from barnabas.node.metadata.controller_channel import QUORUM_REQUESTS, ControllerChannel
+from barnabas.node.metadata.controller_channel import (
+    QUORUM_REQUESTS,
+    ControllerCall,
+    ControllerChannel,
+)
 from barnabas.node.metadata.directories import NodeDirectories, load_directories
 from barnabas.node.metadata.dynamic_config import ConfigCallback, DynamicConfig
 from barnabas.node.metadata.effective_config import EffectiveConfig
@@ -471,7 +475,7 @@ class MetadataNode:
         """
         limit_ms = FORWARD_TIMEOUT_MS if timeout_ms is None else timeout_ms
         end_ms = self._clock.monotonic_ms() + limit_ms
-        call = self._channel.call(request, api_version, asker)
+        call = ControllerCall(request, api_version, asker)
         while not self._is_stopped:
             left_ms = max(end_ms - self._clock.monotonic_ms(), 1)
             if self.controller is not None and self.controller.is_active:

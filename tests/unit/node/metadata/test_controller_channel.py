@@ -174,7 +174,7 @@ async def test_a_node_asks_for_topics_in_its_own_name() -> None:
         return CreateTopicsResponse(topics=[CreatableTopicResult(error_code=answers.pop(0))])
 
     world.controller.send = answer  # type: ignore[method-assign]
-    call = world.channel.call(CreateTopicsRequest(), None, OWN)
+    call = ControllerCall(CreateTopicsRequest())
     assert await world.channel.ask(call, 1000) is None, "another node must be asked"
     assert (await world.channel.ask(call, 1000)).topics[0].error_code == ErrorCode.NONE
     assert all(type(request) is CreateTopicsRequest for request in world.controller.requests)
