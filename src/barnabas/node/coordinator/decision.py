@@ -14,9 +14,10 @@ is never written) set a `continuation`: the records are not replayed then; the s
 outcome through `stored`. Source: Kafka's CoordinatorRuntime and CoordinatorResult.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NewType, Protocol
+from typing import Any, NamedTuple, NewType
 
 from barnabas.node.log.producers.verification import Verification
 from barnabas.protocol.errors import ErrorCode
@@ -76,20 +77,28 @@ class Decision:
     """True if the response rests on nothing written, so that it need not wait for commits."""
 
 
-class Shard(Protocol):
-    """The machine behind one partition of an internal topic."""
+class Shard(ABC):
+    """The machine behind one partition of an internal topic.
 
+    What a shard need not do is done here: one without transactions, timers, parked requests or
+    continued decisions has nothing to do in the methods that are about these.
+    """
+
+    @abstractmethod
     def replay(self, offset: int, producer_id: int, record: CoordinatorRecord) -> None:
         """Apply a record. `producer_id` is -1 outside transactions."""
 
     def replay_end_transaction(self, producer_id: int, is_commit: bool) -> None:
         """Apply the marker that ends a producer's transaction in this partition."""
+        return
 
     def loaded(self, now: Moment) -> Decision:
         """All records are replayed: start the timers."""
+        return Decision()
 
     def unloaded(self, error: ErrorCode) -> list[Answer]:
         """The partition has left this node: answer all that is parked with `error`."""
+        return []
 
     def stored(
         self, continuation: Any, error: ErrorCode, is_appended: bool, now: Moment
@@ -99,9 +108,12 @@ class Shard(Protocol):
         A failure before the append (`is_appended` false) means that the log will never have
         them; after it, that they may still be committed.
         """
+        return Decision()
 
     def next_deadline_ms(self) -> int | None:
         """Monotonic time before which no timer is due; None where there is no timer."""
+        return None
 
     def expire(self, now: Moment) -> Iterator[Decision]:
         """Run the timers that are due, one by one: each decision is carried out before the next."""
+        yield from ()

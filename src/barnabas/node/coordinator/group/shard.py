@@ -14,6 +14,7 @@ from barnabas.node.coordinator.decision import (
     CoordinatorRecord,
     Decision,
     Moment,
+    Shard,
     Transactional,
     Waiter,
 )
@@ -68,7 +69,7 @@ from barnabas.protocol.messages.transactions import TxnOffsetCommitRequest
 from barnabas.protocol.schema import Message
 
 
-class GroupShard:
+class GroupShard(Shard):
     """Groups and offsets of one partition. Pure: see `decision.Shard` for who calls it."""
 
     def __init__(self, config: GroupConfig, metadata: GroupMetadata | None = None) -> None:

@@ -10,13 +10,12 @@ share-partition does not hold that up, its snapshot is rewritten from time to ti
 Source: Kafka's ShareCoordinatorShard and ShareCoordinatorOffsetsManager.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from barnabas.base.ids import Uuid
 from barnabas.node.config.node_config import NodeConfig
-from barnabas.node.coordinator.decision import Answer, CoordinatorRecord, Decision, Moment
+from barnabas.node.coordinator.decision import CoordinatorRecord, Decision, Moment, Shard
 from barnabas.node.coordinator.share.batches import combine
 from barnabas.node.coordinator.share.kept import (
     Kept,
@@ -94,8 +93,11 @@ class SharePartitionEntry:
     """The offset of the last snapshot in the log."""
 
 
-class ShareShard:
-    """Share-partitions by key. A refusal is a `Failure` as the response of a decision."""
+class ShareShard(Shard):
+    """Share-partitions by key. A refusal is a `Failure` as the response of a decision.
+
+    It has no timers: the service looks at its shards from time to time.
+    """
 
     def __init__(self, config: ShareCoordinatorConfig, partition_count: PartitionCount) -> None:
         self.entries: dict[SharePartitionKey, SharePartitionEntry] = {}
@@ -256,31 +258,6 @@ class ShareShard:
                 assert isinstance(value, ShareUpdateValue)
                 place = SharePartitionKey(key.group_id, key.topic_id, key.partition)
                 self._replay_update(place, value, offset)
-
-    def replay_end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """Nothing: nobody writes transactionally to this topic."""
-
-    def loaded(self, now: Moment) -> Decision:
-        """There are no timers to start."""
-        return Decision()
-
-    def unloaded(self, error: ErrorCode) -> list[Answer]:
-        """Nobody is parked here."""
-        return []
-
-    def stored(
-        self, continuation: Any, error: ErrorCode, is_appended: bool, now: Moment
-    ) -> Decision:
-        """No decision is continued."""
-        return Decision()
-
-    def next_deadline_ms(self) -> int | None:
-        """No timers: the service looks at its shards from time to time."""
-        return None
-
-    def expire(self, now: Moment) -> Iterator[Decision]:
-        """Nothing is ever due."""
-        yield from ()
 
     # Helpers
 

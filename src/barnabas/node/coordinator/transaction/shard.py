@@ -10,12 +10,12 @@ CONCURRENT_TRANSACTIONS; here it changes with the append, and the answer waits f
 Source: Kafka's TransactionCoordinator and TransactionStateManager.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from barnabas.base.ids import TopicPartition
-from barnabas.node.coordinator.decision import Answer, CoordinatorRecord, Decision, Moment
+from barnabas.node.coordinator.decision import CoordinatorRecord, Decision, Moment, Shard
 from barnabas.node.coordinator.transaction.ending import EndRequest, complete, end, fence
 from barnabas.node.coordinator.transaction.initializing import InitRequest, initialize
 from barnabas.node.coordinator.transaction.states import TransactionEvent, TransactionState
@@ -61,8 +61,11 @@ class Listing:
     duration_ms: int
 
 
-class TransactionShard:
-    """Transactions by transactional id. Pure, but for the call of `on_prepared`."""
+class TransactionShard(Shard):
+    """Transactions by transactional id. Pure, but for the call of `on_prepared`.
+
+    It has no timers: Kafka looks for overdue transactions from time to time, and so do we.
+    """
 
     def __init__(
         self,
@@ -265,9 +268,6 @@ class TransactionShard:
             last_epoch = record.last_producer_epoch
         self.transactions[key.transactional_id] = from_value(value, last_epoch)
 
-    def replay_end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """Nothing: nobody writes transactionally to this topic."""
-
     def loaded(self, now: Moment) -> Decision:
         """Have the markers written that a coordinator before this one may not have written."""
         prepared = tuple(
@@ -276,10 +276,6 @@ class TransactionShard:
             if transaction.state.is_prepared
         )
         return Decision(continuation=Prepared(prepared) if prepared else None)
-
-    def unloaded(self, error: ErrorCode) -> list[Answer]:
-        """Nobody is parked here."""
-        return []
 
     def stored(
         self, continuation: Any, error: ErrorCode, is_appended: bool, now: Moment
@@ -294,14 +290,6 @@ class TransactionShard:
                 if transaction is not None and transaction.state.is_prepared:
                     self._on_prepared(transactional_id, transaction)
         return Decision()
-
-    def next_deadline_ms(self) -> int | None:
-        """No timers: Kafka looks for overdue transactions from time to time, and so do we."""
-        return None
-
-    def expire(self, now: Moment) -> Iterator[Decision]:
-        """Nothing is ever due."""
-        yield from ()
 
     # Helpers
 
