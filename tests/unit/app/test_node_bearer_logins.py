@@ -160,7 +160,7 @@ async def test_a_node_logs_in_to_itself_by_tokens_of_a_provider(
 
 
 def node_login(given: Mapping[str, str], node: Node) -> TokenLogin:
-    from barnabas.node.net.login import Toward, own_login
+    from barnabas.node.net.own_login import Toward, own_login
 
     config = NodeConfig.from_properties(standalone_properties("/data", overrides={**SASL, **given}))
     login = own_login(config, Toward.CONTROLLERS, random.Random(1), SystemClock())

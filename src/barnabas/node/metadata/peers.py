@@ -13,7 +13,7 @@ from barnabas.base.network import Network
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.net.client import Peer
 from barnabas.node.net.dialer import Dialer
-from barnabas.node.net.login import Toward
+from barnabas.node.net.own_login import Toward
 from barnabas.protocol.messages.connections import EnvelopeRequest
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest, BrokerRegistrationRequest

@@ -12,7 +12,7 @@ from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.tls import dialling_tls
 from barnabas.node.net.client import REQUEST_TIMEOUT_MS, Peer
 from barnabas.node.net.dialing import RECEIVE_BUFFER_KEY, RECONNECT_BACKOFF_MS, dialing_of
-from barnabas.node.net.login import Toward, own_login
+from barnabas.node.net.own_login import Toward, own_login
 
 
 class Dialer:

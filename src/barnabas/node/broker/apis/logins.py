@@ -14,8 +14,6 @@ DescribeUserScramCredentials (key 50), version 0: KIP-554. Answered from this no
 
 Mechanisms and counts of iterations are told, and nothing of what is stored. Source: Kafka's
 ScramImage.
-
-AlterUserScramCredentials (key 51), version 0: KIP-554. Decided by the controller.
 """
 
 from collections import Counter

@@ -1,8 +1,6 @@
 """Quotas of clients.
 
 DescribeClientQuotas (key 48), versions 0-1: KIP-546, 612. Answered from this node's image.
-
-AlterClientQuotas (key 49), versions 0-1: KIP-546, 599, 612. Decided by the controller.
 """
 
 from barnabas.node.broker.authorization import may

@@ -12,6 +12,10 @@ CreateAcls (key 30), versions 1-3: KIP-140, 290.
 
 DeleteAcls (key 31), versions 1-3: KIP-140, 290.
 
+AlterClientQuotas (key 49), versions 0-1: KIP-546, 599, 612.
+
+AlterUserScramCredentials (key 51), version 0: KIP-554.
+
 ElectLeaders (key 43), versions 0-2: KIP-183, 460.
 
 AlterPartitionReassignments (key 45), versions 0-1: KIP-455, 860.
