@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from barnabas.demo import registry, reports, statements
+from barnabas.demo import reports, statements
 from barnabas.demo.access import Access
 from barnabas.demo.closing import STILL_SECONDS_MAX
 from barnabas.demo.commands import console_spec
@@ -190,7 +190,7 @@ def test_a_part_that_was_started_again_is_ready_once_it_answers(
     part = Registry(terminal.stage)
     part.show()
     answers = False
-    monkeypatch.setattr(registry, "answers", lambda url: answers)
+    monkeypatch.setattr(Registry, "answers", lambda part: answers)
     assert terminal.after(part.recover) == "… registry: starting again"
     assert terminal.lines_of(part.show) == []
     answers = True
