@@ -15,12 +15,13 @@ from threading import Event
 from typing import Any, Final
 
 from barnabas.connect.config.providers import Hiding
-from barnabas.connect.errors.reports import DeadLetters, LogReporter, Unmasked
+from barnabas.connect.errors.reports import DeadLetters, LogReporter
 from barnabas.connect.errors.tolerance import (
     Dropped,
     ErrorCounts,
     ErrorPolicy,
     Failure,
+    Reporter,
     Stage,
     Tolerance,
     java_class,
@@ -57,24 +58,40 @@ class FlowSpec:
         return ErrorPolicy.read(self.settings)
 
 
-class SourceFlow:
-    """Turns a source's records into a topic's."""
+class _Flow:
+    """What both directions have: the chain, and what happens to records that fail in it."""
 
-    def __init__(self, spec: FlowSpec, stopping: Event | None = None) -> None:
+    def __init__(self, spec: FlowSpec, stopping: Event | None, dead_letters: Send | None) -> None:
+        """`dead_letters` takes those of a sink."""
         policy = spec.policy
         self.counts = ErrorCounts()
         self._chain = make_chain(spec.settings, spec.worker)
         hide = Hiding(spec.secrets)
-        self.unmasked = self._chain.unmasked(is_sink=False)
+        self.unmasked = self._chain.unmasked(is_sink=dead_letters is not None)
         """What sees fields before they are masked; readers do as well."""
-        log = _log_reporter(spec, self.counts, hide, self.unmasked)
+        task, masks = f"{spec.connector}-{spec.task}", bool(self.unmasked)
+        reporters: list[Reporter] = [LogReporter(task, policy, self.counts, hide, masks=masks)]
+        if dead_letters is not None and policy.dead_letter_topic:
+            place = spec.connector, spec.task
+            reporters.insert(0, DeadLetters(*place, policy, self.counts, dead_letters, hide))
         self.tolerance = Tolerance(
-            policy, (log,), self.counts, stopping or Event(), show=self.unmasked.shown
+            policy, reporters, self.counts, stopping or Event(), show=self.unmasked.shown
         )
-        self.is_plain = self._chain.is_plain
-        """True if bytes pass it unchanged."""
         self.takes_columns = self._chain.takes_columns
         """True if many records may be converted at once."""
+
+    def close(self) -> None:
+        """Close what it holds open."""
+        self._chain.close()
+
+
+class SourceFlow(_Flow):
+    """Turns a source's records into a topic's."""
+
+    def __init__(self, spec: FlowSpec, stopping: Event | None = None) -> None:
+        super().__init__(spec, stopping, None)
+        self.is_plain = self._chain.is_plain
+        """True if bytes pass it unchanged."""
 
     def convert_column(self, column: SourceColumn) -> list[bytes | None] | None:
         """Return the values to write, without keys; None if records must go one by one.
@@ -134,29 +151,12 @@ class SourceFlow:
             for one in record.headers
         ]
 
-    def close(self) -> None:
-        """Close what it holds open."""
-        self._chain.close()
 
-
-class SinkFlow:
+class SinkFlow(_Flow):
     """Turns a topic's records into those that a sink takes. `send` writes dead letters."""
 
     def __init__(self, spec: FlowSpec, send: Send, stopping: Event | None = None) -> None:
-        policy = spec.policy
-        self.counts = ErrorCounts()
-        self._chain = make_chain(spec.settings, spec.worker)
-        hide = Hiding(spec.secrets)
-        unmasked = self._chain.unmasked(is_sink=True)
-        reporters: list[Any] = [_log_reporter(spec, self.counts, hide, unmasked)]
-        if policy.dead_letter_topic:
-            letters = DeadLetters(spec.connector, spec.task, policy, self.counts, send, hide)
-            reporters.insert(0, letters)
-        self.tolerance = Tolerance(
-            policy, reporters, self.counts, stopping or Event(), show=unmasked.shown
-        )
-        self.takes_columns = self._chain.takes_columns
-        """True if many records may be converted at once."""
+        super().__init__(spec, stopping, send)
 
     def convert_column(self, topic: str, column: RawColumn) -> SinkColumn | None:
         """Return the values for the sink; None if records must go one by one.
@@ -236,17 +236,6 @@ class SinkFlow:
     def _headers(self, raw: RawRecord) -> list[Header]:
         convert = self._chain.header.to_connect
         return [Header(name, *convert(raw.topic, name, data)) for name, data in raw.headers]
-
-    def close(self) -> None:
-        """Close what it holds open."""
-        self._chain.close()
-
-
-def _log_reporter(
-    spec: FlowSpec, counts: ErrorCounts, hide: Hiding, unmasked: Unmasked
-) -> LogReporter:
-    task = f"{spec.connector}-{spec.task}"
-    return LogReporter(task, spec.policy, counts, hide, masks=bool(unmasked))
 
 
 def _transform(tolerance: Tolerance, chain: Chain, record: Any, original: Any) -> Any:
