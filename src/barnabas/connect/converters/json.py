@@ -57,6 +57,14 @@ DEFINITION: Final = Definition([
 ])  # fmt: skip
 
 
+def plain_json(decimal_format: str) -> JsonConverter:
+    """Return a converter of values to JSON without schemas."""
+    converter = JsonConverter()
+    settings = {"schemas.enable": "false", "decimal.format": decimal_format}
+    converter.configure(settings, is_key=False)
+    return converter
+
+
 class JsonConverter(Converter):
     """JSON, with or without schemas."""
 

@@ -21,7 +21,7 @@ from barnabas.connect.connectors.http.settings import (
     SINK,
     HttpConnector,
 )
-from barnabas.connect.converters.json import JsonConverter
+from barnabas.connect.converters.json import plain_json
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data.errors import ConnectError, DataError, RetriableError
 
@@ -103,9 +103,7 @@ class Bodies:
     """Texts and bytes as they are, all else as JSON without schemas."""
 
     def __init__(self, decimal_format: str) -> None:
-        self._json = JsonConverter()
-        settings = {"schemas.enable": "false", "decimal.format": decimal_format}
-        self._json.configure(settings, is_key=False)
+        self._json = plain_json(decimal_format)
 
     def of(self, record: SinkRecord) -> bytes:
         """Return the body of a record. Raises DataError."""

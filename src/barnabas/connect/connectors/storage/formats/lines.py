@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, ClassVar
 
 from barnabas.connect.connectors.storage.formats.base import FileFormat, FileOutput, FileWriter
-from barnabas.connect.converters.json import JsonConverter
+from barnabas.connect.converters.json import JsonConverter, plain_json
 from barnabas.schemas.data.builder import OPTIONAL_BYTES
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import Schema
@@ -39,7 +39,7 @@ class JsonFormat(FileFormat):
 
     def open(self, output: FileOutput, schema: Schema | None) -> FileWriter:
         """Begin a file."""
-        return _JsonLines(output, schema, self._converter())
+        return _JsonLines(output, schema, plain_json(self._decimal_format))
 
     def read(self, source: BinaryIO) -> Iterator[tuple[Schema | None, Any]]:
         """Yield the values, which have no schema."""
@@ -49,12 +49,6 @@ class JsonFormat(FileFormat):
                     yield None, json.loads(line)
                 except (ValueError, RecursionError) as error:
                     raise DataError(f"line {number} is not JSON: {error}") from None
-
-    def _converter(self) -> JsonConverter:
-        converter = JsonConverter()
-        settings = {"schemas.enable": "false", "decimal.format": self._decimal_format}
-        converter.configure(settings, is_key=False)
-        return converter
 
 
 class _JsonLines(_Lines):
