@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from barnabas.connect.config.values import ConfigType, parse_value, with_prefix
+from barnabas.connect.config.values import ConfigType, missing, parse_value, with_prefix
 from barnabas.schemas.data.errors import ConfigError
 
 __all__ = [
@@ -103,7 +103,7 @@ class Setting:
                 return list(dict.fromkeys(value))
             return value
         if self.is_required:
-            raise ConfigError(missing(self.name))
+            raise missing(self.name)
         return self.default
 
     def check(self, value: Any) -> None:
@@ -235,11 +235,6 @@ class Definition:
                 if name not in self.settings
             }
         )
-
-
-def missing(name: str) -> str:
-    """Return the text for a setting that must be given and is not."""
-    return f'Missing required configuration "{name}" which has no default value.'
 
 
 def _read(setting: Setting, settings: Mapping[str, Any], result: ConfigValue) -> Any:

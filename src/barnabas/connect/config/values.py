@@ -70,6 +70,11 @@ def invalid(name: str, value: Any, text: str) -> ConfigError:
     return ConfigError(f"Invalid value {java_text(value)} for configuration {name}: {text}")
 
 
+def missing(name: str) -> ConfigError:
+    """Return the error for a setting that must be given and is not."""
+    return ConfigError(f'Missing required configuration "{name}" which has no default value.')
+
+
 def parse_value(name: str, value: Any, type_: ConfigType) -> Any:
     """Return what a text stands for; a value that has the type already is returned as it is.
 

@@ -23,8 +23,8 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from barnabas.base.backoff import doubled
 from barnabas.connect.config.definition import ConfigType
-from barnabas.connect.config.values import number_of, truth_of
-from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
+from barnabas.connect.config.values import invalid, number_of, truth_of
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 RETRY_DELAY_MIN_MS: Final = 300
 T = TypeVar("T")
@@ -61,10 +61,8 @@ class ErrorPolicy:
         """Take them from a connector's configuration. Raises ConfigError."""
         tolerance = settings.get("errors.tolerance", "none").lower()
         if tolerance not in ("none", "all"):
-            raise ConfigError(
-                f"Invalid value {tolerance} for configuration errors.tolerance: "
-                "String must be one of (case insensitive): NONE, ALL"
-            )
+            text = "String must be one of (case insensitive): NONE, ALL"
+            raise invalid("errors.tolerance", tolerance, text)
         dead_letters = "errors.deadletterqueue."
         return ErrorPolicy(
             tolerates_all=tolerance == "all",

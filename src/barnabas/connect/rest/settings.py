@@ -29,7 +29,7 @@ from barnabas.base.tls.contexts import (
     https_client,
     https_listener,
 )
-from barnabas.connect.config.values import with_prefix
+from barnabas.connect.config.values import invalid, with_prefix
 from barnabas.schemas.data.errors import ConfigError
 from barnabas.web.listening import ListenAddress
 from barnabas.web.passwords import Passwords
@@ -80,7 +80,7 @@ def _listener(text: str) -> ListenAddress:
     if protocol not in ("http", "https"):
         raise ConfigError('Listener protocol must be either "http" or "https".')
     if not 0 <= port <= _PORT_MAX:
-        raise ConfigError(f"Invalid value {text} for configuration listeners: {port} is not a port")
+        raise invalid(LISTENERS, text, f"{port} is not a port")
     # Without a name Kafka listens on every address, and so does this.
     return ListenAddress(host or "0.0.0.0", port, protocol == "https")
 
@@ -99,9 +99,7 @@ def advertised_url(settings: Mapping[str, str], bound: Sequence[ListenAddress]) 
     try:
         return str(ListenAddress(host, int(port), is_tls))
     except ValueError:
-        raise ConfigError(
-            f"Invalid value {port} for configuration rest.advertised.port: Not a number of type INT"
-        ) from None
+        raise invalid("rest.advertised.port", port, "Not a number of type INT") from None
 
 
 def response_headers(settings: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
@@ -148,10 +146,8 @@ def passwords(settings: Mapping[str, str]) -> Passwords | None:
     names = words(settings.get(EXTENSIONS))
     for name in names:
         if name != BASIC_AUTH:
-            raise ConfigError(
-                f"Invalid value {name} for configuration {EXTENSIONS}: of Java's extensions only "
-                f"{BASIC_AUTH} is supported"
-            )
+            text = f"of Java's extensions only {BASIC_AUTH} is supported"
+            raise invalid(EXTENSIONS, name, text)
     if not names:
         return None
     path = settings.get(LOGIN_FILE) or _of_java_options()
@@ -187,10 +183,8 @@ def listener_tls(settings: Mapping[str, str], prefix: str) -> ssl.SSLContext:
     context = _made(https_listener, values)
     wanted = values.get(_CLIENT_AUTH, "none").strip()
     if wanted not in CLIENT_AUTH:
-        raise ConfigError(
-            f"Invalid value {wanted} for configuration {_CLIENT_AUTH}: "
-            f"String must be one of: {', '.join(CLIENT_AUTH)}"
-        )
+        text = f"String must be one of: {', '.join(CLIENT_AUTH)}"
+        raise invalid(_CLIENT_AUTH, wanted, text)
     context.verify_mode = CLIENT_AUTH[wanted]
     return context
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from barnabas.connect.allowed_plugins import allow_of_worker
 from barnabas.connect.config.definition import Definition
 from barnabas.connect.config.plugin_classes import load_of
-from barnabas.connect.config.values import names, with_prefix
+from barnabas.connect.config.values import missing, names, with_prefix
 from barnabas.connect.converters.base import Converter, HeaderConverter
 from barnabas.connect.converters.headers import ByteArrayHeaderConverter
 from barnabas.connect.converters.json import JsonConverter
@@ -22,7 +22,7 @@ from barnabas.connect.errors.reports import Unmasked
 from barnabas.connect.plugins import Kind
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.base import Predicate, Transform
-from barnabas.schemas.data.errors import ConfigError, ConnectError
+from barnabas.schemas.data.errors import ConnectError
 
 DEFAULT_HEADER_CONVERTER: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 Settings = Mapping[str, str]
@@ -122,7 +122,7 @@ def _converter(use: str, connector: Settings, worker: Settings) -> Any:
     given = connector if connector.get(name) else worker
     class_name = given.get(name) or (DEFAULT_HEADER_CONVERTER if is_header else "")
     if not class_name:
-        raise ConfigError(f'Missing required configuration "{name}" which has no default value.')
+        raise missing(name)
     converter = load_of("header_converter" if is_header else "converter", class_name)()
     settings = {**with_prefix(given, f"{name}."), "converter.type": use}
     values = parsed(type(converter).definition, settings)
@@ -148,9 +148,7 @@ def _step(alias: str, connector: Settings) -> Step:
 def _made(kind: Kind, settings: dict[str, str], type_name: str) -> Any:
     class_name = settings.pop("type", None)
     if not class_name:
-        raise ConfigError(
-            f'Missing required configuration "{type_name}" which has no default value.'
-        )
+        raise missing(type_name)
     made = load_of(kind, class_name)()
     try:
         made.configure(parsed(type(made).definition, settings))

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from barnabas.base.errors import ConfigError as BaseConfigError
 from barnabas.base.peer_lines import peer_logger
 from barnabas.connect.config.client_overrides import check_overrides, override_policy
-from barnabas.connect.config.values import invalid, with_prefix
+from barnabas.connect.config.values import invalid, missing, with_prefix
 from barnabas.connect.tasks.chain import Settings
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.kafka.setting_names import SECURITY_PREFIXES
@@ -90,9 +90,7 @@ def client_settings(
     """
     given = java_settings(client, connector, worker)
     if not given.get("bootstrap.servers"):
-        raise ConfigError(
-            'Missing required configuration "bootstrap.servers" which has no default value.'
-        )
+        raise missing("bootstrap.servers")
     try:
         translated = librdkafka_settings(given)
     except BaseConfigError as error:

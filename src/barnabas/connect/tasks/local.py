@@ -12,6 +12,7 @@ from typing import Any
 
 from barnabas.connect.allowed_paths import allow_paths_of_worker, check_files
 from barnabas.connect.allowed_plugins import allow_of_worker
+from barnabas.connect.config.values import missing
 from barnabas.connect.connectors.base import (
     Connector,
     Figure,
@@ -68,9 +69,7 @@ def connector_of(settings: Settings) -> Connector:
     """Return the connector that a configuration names. Raises ConfigError."""
     class_name = settings.get("connector.class")
     if not class_name:
-        raise ConfigError(
-            'Missing required configuration "connector.class" which has no default value.'
-        )
+        raise missing("connector.class")
     kind = load(class_name)
     if not issubclass(kind, SourceConnector | SinkConnector):
         raise ConfigError(f"{class_name} is not a connector")

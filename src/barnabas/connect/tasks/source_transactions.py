@@ -12,6 +12,7 @@ from enum import Enum, StrEnum, auto
 from threading import Event, Lock
 from typing import Any, Final, Protocol
 
+from barnabas.connect.config.values import invalid
 from barnabas.connect.connectors.base import SourceConnector, SourceReader
 from barnabas.connect.record import JsonMap, SourceRecord
 from barnabas.connect.tasks.chain import Settings
@@ -184,9 +185,7 @@ def kind_of(settings: Settings) -> BoundaryKind:
     try:
         return BoundaryKind(given)
     except ValueError:
-        raise ConfigError(
-            f"Invalid value {given} for configuration {SETTING}: it is poll, interval or connector"
-        ) from None
+        raise invalid(SETTING, given, "it is poll, interval or connector") from None
 
 
 def interval_ms(settings: Settings, worker: Settings) -> int:
@@ -194,7 +193,7 @@ def interval_ms(settings: Settings, worker: Settings) -> int:
     name = INTERVAL if settings.get(INTERVAL) else _WORKER_INTERVAL
     given = settings.get(INTERVAL) or worker.get(_WORKER_INTERVAL) or str(_DEFAULT_INTERVAL_MS)
     if not given.strip().isdecimal():
-        raise ConfigError(f"Invalid value {given} for configuration {name}: Not a number")
+        raise invalid(name, given, "Not a number")
     return int(given)
 
 

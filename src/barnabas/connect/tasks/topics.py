@@ -14,13 +14,12 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
-from barnabas.connect.config.values import names, with_prefix
+from barnabas.connect.config.values import invalid, missing, names, with_prefix
 from barnabas.connect.tasks.chain import Settings
 from barnabas.connect.tasks.kafka_errors import as_connect_error
 from barnabas.java.regex import compile_java
 from barnabas.java.regex_characters import PatternError
 from barnabas.kafka.admin import Admin
-from barnabas.schemas.data.errors import ConfigError
 
 CALL_TIMEOUT_SECONDS: Final = 60.0
 _DEFAULT: Final = "default"
@@ -68,10 +67,8 @@ def _group(name: str, connector: Settings, default: TopicGroup | None) -> TopicG
         try:
             compile_java(pattern)
         except PatternError as error:
-            raise ConfigError(
-                f"Invalid value {pattern} for configuration {prefix}include: "
-                f"Syntax error in regular expression: {error}"
-            ) from error
+            text = f"Syntax error in regular expression: {error}"
+            raise invalid(f"{prefix}include", pattern, text) from error
     return TopicGroup(
         name=name,
         include=include,
@@ -86,15 +83,11 @@ def _count(prefix: str, name: str, given: Settings, default: int | None) -> int:
     text = given.get(name)
     if text is None:
         if default is None:
-            raise ConfigError(
-                f'Missing required configuration "{prefix}{name}" which has no default value.'
-            )
+            raise missing(prefix + name)
         return default
     if not re.fullmatch(r"-1|[1-9][0-9]*", text.strip()):
-        raise ConfigError(
-            f"Invalid value {text} for configuration {prefix}{name}: must be positive, "
-            "or -1 to use the broker's default"
-        )
+        what = "must be positive, or -1 to use the broker's default"
+        raise invalid(prefix + name, text, what)
     return int(text)
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from barnabas.connect.config.client_overrides import ALLOWLIST, unsafe
 from barnabas.connect.config.providers import ConfigProviders
-from barnabas.connect.config.values import names, with_prefix
+from barnabas.connect.config.values import missing, names, with_prefix
 from barnabas.connect.connectors.mirror import settings as definitions
 from barnabas.connect.connectors.mirror.flow import client_names, is_client_setting
 from barnabas.connect.errors.requests import ElsewhereError, RequestError
@@ -59,7 +59,7 @@ def read_flows(given: Mapping[str, str]) -> list[FlowPlan]:
     """Return the flows of a file. Raises ConfigError."""
     clusters = names(given.get("clusters", ""))
     if not clusters:
-        raise ConfigError('Missing required configuration "clusters" which has no default value.')
+        raise missing("clusters")
     beats = _is_true(given.get("emit.heartbeats.enabled", "true"))
     flows = []
     for source in clusters:
@@ -125,10 +125,7 @@ def _cluster(given: Mapping[str, str], alias: str) -> dict[str, str]:
     settings = with_prefix(given, f"{alias}.")
     shared = {name: value for name, value in given.items() if is_client_setting(name)}
     if not settings.get("bootstrap.servers", shared.get("bootstrap.servers")):
-        raise ConfigError(
-            f'Missing required configuration "{alias}.bootstrap.servers" '
-            "which has no default value."
-        )
+        raise missing(f"{alias}.bootstrap.servers")
     return {**shared, **settings}
 
 

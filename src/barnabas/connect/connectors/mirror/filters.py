@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from barnabas.connect.config.values import invalid
 from barnabas.java.regex import JavaPattern, compile_java
 from barnabas.java.regex_characters import PatternError
-from barnabas.schemas.data.errors import ConfigError
 
 TOPICS_EXCLUDED: Final = r".*[\-\.]internal, .*\.replica, __.*"
 GROUPS_EXCLUDED: Final = "console-consumer-.*, connect-.*, __.*"
@@ -91,6 +91,4 @@ def _pattern(name: str, text: str) -> JavaPattern | None:
     try:
         return compile_java("|".join(f"(?:{part})" for part in parts))
     except PatternError as error:
-        raise ConfigError(
-            f"Invalid value {text} for configuration {name}: no regular expression ({error})"
-        ) from error
+        raise invalid(name, text, f"no regular expression ({error})") from error

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from barnabas.connect.config.client_overrides import refusal
 from barnabas.connect.config.definition import Definition
-from barnabas.connect.config.values import invalid, with_prefix
+from barnabas.connect.config.values import invalid, missing, with_prefix
 from barnabas.connect.connectors.base import Settings
 from barnabas.connect.connectors.mirror.filters import (
     DefaultConfigPropertyFilter,
@@ -138,10 +138,7 @@ class Flow:
         own = f"{self.source}->{self.target}|{self.settings.get('name', '')}|{role}"
         name = f"{given.pop('client.id')}|{own}" if "client.id" in given else own
         if not given.get("bootstrap.servers"):
-            raise ConfigError(
-                f'Missing required configuration "{side}.cluster.bootstrap.servers" '
-                "which has no default value."
-            )
+            raise missing(f"{side}.cluster.bootstrap.servers")
         worker = {f"{client}.{key}": value for key, value in given.items()}
         return {**client_settings(client, {}, worker, defaults), "client.id": name}
 

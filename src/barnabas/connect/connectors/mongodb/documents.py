@@ -15,6 +15,7 @@ from bson.codec_options import DatetimeConversion
 from bson.raw_bson import RawBSONDocument
 from pymongo.errors import PyMongoError
 
+from barnabas.connect.config.values import invalid
 from barnabas.connect.connectors.mongodb.settings import short
 from barnabas.schemas.data.builder import (
     OPTIONAL_BOOLEAN,
@@ -29,7 +30,7 @@ from barnabas.schemas.data.builder import (
     optional,
     struct_of,
 )
-from barnabas.schemas.data.errors import ConfigError, DataError
+from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import DATE, TIME, Schema, Struct, Type
 
 JsonText = Callable[[Mapping[str, Any]], str]
@@ -65,10 +66,8 @@ def json_formatter(class_name: str) -> JsonText:
             return lambda document: json_util.dumps(document, json_options=options)
         case "SimplifiedJson":
             return lambda document: json.dumps(_simple(document), ensure_ascii=False)
-    raise ConfigError(
-        f"Invalid value {class_name} for configuration output.json.formatter: "
-        "it must be DefaultJson, ExtendedJson or SimplifiedJson"
-    )
+    text = "it must be DefaultJson, ExtendedJson or SimplifiedJson"
+    raise invalid("output.json.formatter", class_name, text)
 
 
 def _simple(value: Any) -> Any:

@@ -219,6 +219,11 @@ def short(class_name: Any) -> str:
     return str(class_name or "").rpartition(".")[2]
 
 
+def no_class(name: str, class_name: str) -> ConfigError:
+    """Return the error for a setting that names a class of MongoDB's that there is not."""
+    return invalid(name, class_name, "there is no such class")
+
+
 def is_tolerant(values: Mapping[str, Any]) -> bool:
     """Return whether single documents may fail."""
     return str(values["mongo.errors.tolerance"] or values["errors.tolerance"]).lower() == "all"

@@ -15,10 +15,10 @@ from threading import Condition
 from typing import Any, Final
 
 from barnabas.connect.allowed_paths import database_paths, local_paths
-from barnabas.connect.config.values import with_prefix
+from barnabas.connect.config.values import missing, with_prefix
 from barnabas.connect.connectors.base import Settings
 from barnabas.connect.errors.spark import spark_errors, spark_failure
-from barnabas.schemas.data.errors import ConfigError, ConnectError
+from barnabas.schemas.data.errors import ConnectError
 
 ROWS_MAX: Final = 10_000
 """Of a micro-batch."""
@@ -196,13 +196,6 @@ def _piece(rows: Iterator[Any]) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in islice(rows, ROWS_MAX)]
 
 
-def checkpoint_missing() -> ConfigError:
-    """Return the error of a stream without its directory."""
-    return ConfigError(
-        'Missing required configuration "checkpoint.location" which has no default value.'
-    )
-
-
 def stream_starter(
     frame: Any, name: str, checkpoint: str | None
 ) -> Callable[[Callable[[Any, int], None]], Any]:
@@ -210,7 +203,7 @@ def stream_starter(
     from barnabas.spark.interruption import interruptible
 
     if not checkpoint:
-        raise checkpoint_missing()
+        raise missing("checkpoint.location")
     writer = frame.writeStream.queryName(name).option("checkpointLocation", checkpoint)
 
     def start(take: Callable[[Any, int], None]) -> Any:

@@ -9,7 +9,7 @@ Spark only; each holds up to `barnabas.connect.batch.records.max` records of eac
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from barnabas.connect.config.definition import (
     ConfigType,
@@ -17,6 +17,7 @@ from barnabas.connect.config.definition import (
     Importance,
     Setting,
 )
+from barnabas.connect.config.values import missing
 from barnabas.connect.connectors.base import (
     ConnectorContext,
     EngineKind,
@@ -32,8 +33,6 @@ from barnabas.connect.connectors.spark.source import class_errors, data_source, 
 from barnabas.connect.errors.spark import is_lasting, spark_errors, spark_failure
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
-
-_NO_SCHEMA: Final = 'Missing required configuration "schema" which has no default value.'
 
 
 class SparkSink(SinkConnector):
@@ -60,7 +59,7 @@ class SparkSink(SinkConnector):
     def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
         """Return what is wrong between settings."""
         if not is_class(settings) and settings.get("format") and not settings.get("schema"):
-            return {"schema": [_NO_SCHEMA]}
+            return {"schema": [str(missing("schema"))]}
         return class_errors(settings)
 
     def engines(self, settings: Settings) -> frozenset[EngineKind]:
@@ -86,7 +85,7 @@ class SparkSink(SinkConnector):
         if context.spark is None:
             raise ConfigError(f"format {values['format']} needs the engine on Spark")
         if not values["schema"]:
-            raise ConfigError(_NO_SCHEMA)
+            raise missing("schema")
         return FormatWriter(context.spark, context.settings, struct_type(values["schema"]))
 
 

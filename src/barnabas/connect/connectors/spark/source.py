@@ -21,6 +21,7 @@ from barnabas.connect.config.definition import (
     Importance,
     Setting,
 )
+from barnabas.connect.config.values import missing
 from barnabas.connect.connectors.base import (
     ALL_ENGINES,
     ConnectorContext,
@@ -33,7 +34,6 @@ from barnabas.connect.connectors.base import (
 from barnabas.connect.connectors.spark.formats import (
     FormatStream,
     FormatTable,
-    checkpoint_missing,
     files_of,
     load_frame,
     options_of,
@@ -106,7 +106,7 @@ class SparkSource(SourceConnector):
         if bool(values["checkpoint.location"]) == values["stream"]:
             return {}
         if values["stream"]:
-            return {"checkpoint.location": [str(checkpoint_missing())]}
+            return {"checkpoint.location": [str(missing("checkpoint.location"))]}
         return {"checkpoint.location": ["checkpoint.location is for stream=true"]}
 
     def files(self, settings: Settings) -> Mapping[str, Sequence[str]]:

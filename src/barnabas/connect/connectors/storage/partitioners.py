@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Any, Final
 
+from barnabas.connect.config.values import invalid
 from barnabas.connect.connectors.storage.time_path import (
     TimePath,
     to_ms,
@@ -98,10 +99,8 @@ class TimeBasedPartitioner(Partitioner):
 
     def __init__(self, duration_ms: int, pattern: str, timezone: str, extractor: Extractor) -> None:
         if duration_ms <= 0:
-            raise ConfigError(
-                f"Invalid value {duration_ms} for configuration partition.duration.ms: "
-                "Partition duration needs to be a positive."
-            )
+            text = "Partition duration needs to be a positive."
+            raise invalid("partition.duration.ms", duration_ms, text)
         self._duration_ms = duration_ms
         self._given = pattern, timezone
         self._zone = zone_of(timezone)
@@ -251,10 +250,8 @@ def make_partitioner(values: Mapping[str, Any]) -> Partitioner:
     elif name in _SPANS:
         made = _timed(name, values, delimiter)
     else:
-        raise ConfigError(
-            f"Invalid value {name} for configuration partitioner.class: it must be one of "
-            f"DefaultPartitioner, FieldPartitioner, {', '.join(_SPANS)}"
-        )
+        known = ", ".join(("DefaultPartitioner", "FieldPartitioner", *_SPANS))
+        raise invalid("partitioner.class", name, f"it must be one of {known}")
     affix = str(values.get("s3.schema.partition.affix.type", "NONE"))
     if affix != "NONE":
         return SchemaAffix(made, is_prefix=affix == "PREFIX", delimiter=delimiter)
@@ -275,12 +272,12 @@ def _timed(name: str, values: Mapping[str, Any], delimiter: str) -> Partitioner:
         duration_ms = int(values["partition.duration.ms"])
         pattern = str(values["path.format"])
         if not pattern.strip() or pattern == delimiter:
-            raise _empty("path.format", pattern, "Path format cannot be empty.")
+            raise invalid("path.format", pattern, "Path format cannot be empty.")
         if delimiter.strip():
             pattern = pattern.removesuffix(delimiter)
     for setting in ("locale", "timezone"):
         if not str(values[setting]).strip():
-            raise _empty(setting, values[setting], f"{setting.title()} cannot be empty.")
+            raise invalid(setting, values[setting], f"{setting.title()} cannot be empty.")
     return TimeBasedPartitioner(
         duration_ms, pattern, str(values["timezone"]), make_extractor(values)
     )
@@ -299,7 +296,3 @@ def make_extractor(values: Mapping[str, Any]) -> Extractor:
     raise ConfigError(
         f"Invalid timestamp extractor: {given} (it must be Wallclock, Record or RecordField)"
     )
-
-
-def _empty(name: str, value: Any, text: str) -> ConfigError:
-    return ConfigError(f"Invalid value {value} for configuration {name}: {text}")

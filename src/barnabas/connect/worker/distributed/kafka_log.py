@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from barnabas.connect.config.values import ConfigType, invalid, number_of, with_prefix
+from barnabas.connect.config.values import ConfigType, invalid, missing, number_of, with_prefix
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.kafka.fenced_writer import Pair
 from barnabas.kafka.planned_topics import TopicLogError, TopicPlan
@@ -57,9 +57,7 @@ def topic_plan(settings: Mapping[str, str], kind: Kind) -> WorkerTopic:
     own = with_prefix(settings, prefix)
     name = own.pop("topic", "").strip()
     if not name:
-        raise ConfigError(
-            f'Missing required configuration "{prefix}topic" which has no default value.'
-        )
+        raise missing(f"{prefix}topic")
     policy = own.pop("cleanup.policy", None)
     if policy is not None:
         _log.warning("%scleanup.policy=%s is ignored: the topic is compacted", prefix, policy)

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.connect.config.values import names, number_of
+from barnabas.connect.config.values import invalid, names, number_of
 from barnabas.connect.worker.distributed.records import SessionKey
 from barnabas.schemas.data.errors import ConfigError
 
@@ -89,10 +89,8 @@ def read_rules(settings: Mapping[str, str]) -> SigningRules:
     for name, values in named.items():
         for value in values:
             if value.lower() not in _HASHES:
-                raise ConfigError(
-                    f"Invalid value {value} for configuration {name}: the algorithm is not "
-                    f"supported; there are HmacSHA256, HmacSHA384, HmacSHA512, HmacSHA1, HmacMD5"
-                )
+                known = "there are HmacSHA256, HmacSHA384, HmacSHA512, HmacSHA1, HmacMD5"
+                raise invalid(name, value, f"the algorithm is not supported; {known}")
     if not rules.verification_algorithms:
         raise ConfigError(
             "Invalid value [] for configuration inter.worker.verification.algorithms: "

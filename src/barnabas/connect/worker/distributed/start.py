@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Mapping
 
 from barnabas.connect.config.validation import WorkerRules
-from barnabas.connect.config.values import number_of
+from barnabas.connect.config.values import invalid, missing, number_of
 from barnabas.connect.tasks.base import TaskEngine
 from barnabas.connect.worker.distributed.clients import read_clients
 from barnabas.connect.worker.distributed.forwarding import Forwarding
@@ -21,7 +21,6 @@ from barnabas.connect.worker.distributed.zombies import Fencer
 from barnabas.connect.worker.restarts import read_policy
 from barnabas.connect.worker.running import Resolve, Worker
 from barnabas.kafka.membership import GroupSettings
-from barnabas.schemas.data.errors import ConfigError
 
 
 def distributed_herder(
@@ -41,13 +40,11 @@ def distributed_herder(
     """
     group_id = settings.get("group.id", "")
     if not group_id:
-        raise ConfigError('Missing required configuration "group.id" which has no default value.')
+        raise missing("group.id")
     protocol = settings.get("connect.protocol", "sessioned").lower()
     if protocol not in NAMES:
-        raise ConfigError(
-            f"Invalid value {protocol} for configuration connect.protocol: "
-            "String must be one of: EAGER, COMPATIBLE, SESSIONED"
-        )
+        text = "String must be one of: EAGER, COMPATIBLE, SESSIONED"
+        raise invalid("connect.protocol", protocol, text)
     group = GroupSettings(
         group_id,
         PROTOCOL_TYPE,

@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Final
 
+from barnabas.connect.config.values import invalid
 from barnabas.connect.record import JsonMap
 from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed import status_log as records
@@ -29,7 +30,6 @@ from barnabas.connect.worker.distributed.records import Pair
 from barnabas.connect.worker.distributed.status_log import StatusLog
 from barnabas.connect.worker.state import Properties, RestartRequest, Status, TopicStatus
 from barnabas.kafka.topic_log import LogRecord
-from barnabas.schemas.data.errors import ConfigError
 
 _TIMEOUT_S: Final = 30.0
 _log = logging.getLogger(__name__)
@@ -58,10 +58,8 @@ class TopicStore:
     ) -> None:
         support = settings.get(EXACTLY_ONCE, "disabled").lower()
         if support not in ("disabled", "preparing", "enabled"):
-            raise ConfigError(
-                f"Invalid value {settings[EXACTLY_ONCE]} for configuration {EXACTLY_ONCE}: "
-                "String must be one of (case insensitive): DISABLED, ENABLED, PREPARING"
-            )
+            text = "String must be one of (case insensitive): DISABLED, ENABLED, PREPARING"
+            raise invalid(EXACTLY_ONCE, settings[EXACTLY_ONCE], text)
         self.on_update = on_update
         self._clients = clients
         self._is_exactly_once = support == "enabled"

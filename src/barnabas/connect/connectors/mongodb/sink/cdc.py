@@ -8,10 +8,10 @@ from typing import Any
 from bson import json_util
 from pymongo import DeleteOne, ReplaceOne, UpdateOne
 
-from barnabas.connect.connectors.mongodb.settings import short
+from barnabas.connect.connectors.mongodb.settings import no_class, short
 from barnabas.connect.connectors.mongodb.sink.models import MakeModel, Model
 from barnabas.connect.connectors.mongodb.sink.parts import Document, SinkDocument
-from barnabas.schemas.data.errors import ConfigError, DataError
+from barnabas.schemas.data.errors import DataError
 
 
 def change_handler(values: Mapping[str, Any]) -> MakeModel | None:
@@ -26,10 +26,7 @@ def change_handler(values: Mapping[str, Any]) -> MakeModel | None:
             return _debezium(_mongo_change)
         case "RdbmsHandler" | "PostgresHandler" | "MysqlHandler":
             return _debezium(_row_change)
-    raise ConfigError(
-        f"Invalid value {class_name} for configuration change.data.capture.handler: "
-        "there is no such class"
-    )
+    raise no_class("change.data.capture.handler", class_name)
 
 
 # --- MongoDB's own change streams ------------------------------------------------------------

@@ -15,8 +15,8 @@ from typing import Any
 from bson import Int64
 from pymongo import DeleteOne, InsertOne, ReplaceOne, UpdateOne
 
-from barnabas.connect.config.values import names
-from barnabas.connect.connectors.mongodb.settings import short
+from barnabas.connect.config.values import invalid, names
+from barnabas.connect.connectors.mongodb.settings import no_class, short
 from barnabas.connect.connectors.mongodb.sink.parts import (
     Document,
     SinkDocument,
@@ -24,7 +24,7 @@ from barnabas.connect.connectors.mongodb.sink.parts import (
     only,
     without,
 )
-from barnabas.schemas.data.errors import ConfigError, DataError
+from barnabas.schemas.data.errors import DataError
 
 Model = InsertOne[Any] | ReplaceOne[Any] | UpdateOne | DeleteOne
 MakeModel = Callable[[SinkDocument], Model | None]
@@ -53,9 +53,7 @@ def write_strategy(values: Mapping[str, Any]) -> MakeModel:
             return lambda one: DeleteOne({"_id": _id(one)})
         case "DeleteOneBusinessKeyStrategy":
             return lambda one: DeleteOne(_business_key(one))
-    raise ConfigError(
-        f"Invalid value {class_name} for configuration writemodel.strategy: there is no such class"
-    )
+    raise no_class("writemodel.strategy", class_name)
 
 
 def delete_strategy(values: Mapping[str, Any]) -> MakeModel | None:
@@ -66,16 +64,11 @@ def delete_strategy(values: Mapping[str, Any]) -> MakeModel | None:
     if name == "DeleteOneBusinessKeyStrategy":
         return lambda one: DeleteOne(dict(one.key or {}))
     if name != "DeleteOneDefaultStrategy":
-        raise ConfigError(
-            f"Invalid value {name} for configuration delete.writemodel.strategy: "
-            "there is no such class"
-        )
+        raise no_class("delete.writemodel.strategy", name)
     kind = short(values["document.id.strategy"])
     if kind not in ("FullKeyStrategy", "PartialKeyStrategy", "ProvidedInKeyStrategy"):
-        raise ConfigError(
-            f"Invalid value {kind} for configuration document.id.strategy: "
-            "delete.on.null.values needs one that takes the id from the key"
-        )
+        text = "delete.on.null.values needs one that takes the id from the key"
+        raise invalid("document.id.strategy", kind, text)
     make_id = id_strategy(values)
     return lambda one: DeleteOne({"_id": make_id(one)})
 
@@ -146,9 +139,7 @@ def _processor(class_name: str, values: Mapping[str, Any]) -> Process:
             return _by_mapping(values)
         case "RenameByRegex" | "RenameByRegExp":
             return _by_regex(values)
-    raise ConfigError(
-        f"Invalid value {class_name} for configuration post.processor.chain: there is no such class"
-    )
+    raise no_class("post.processor.chain", class_name)
 
 
 def _id_adder(values: Mapping[str, Any]) -> Process:
@@ -226,10 +217,8 @@ def _list(values: Mapping[str, Any], name: str) -> list[dict[str, str]]:
     )
     for one in rules:
         if not isinstance(one, dict) or not wanted <= one.keys():
-            raise ConfigError(
-                f"Invalid value {values[name]} for configuration {name}: "
-                f"each one must have {', '.join(sorted(wanted))}"
-            )
+            text = f"each one must have {', '.join(sorted(wanted))}"
+            raise invalid(name, values[name], text)
     return rules
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from bson import ObjectId
 
-from barnabas.connect.config.values import names
+from barnabas.connect.config.values import invalid, names
 from barnabas.connect.connectors.mongodb.documents import binary_uuid
-from barnabas.connect.connectors.mongodb.settings import short
+from barnabas.connect.connectors.mongodb.settings import no_class, short
 from barnabas.connect.record import SinkRecord
-from barnabas.schemas.data.errors import ConfigError, DataError
+from barnabas.schemas.data.errors import DataError
 
 Document = dict[str, Any]
 MakeId = Callable[["SinkDocument"], Any]
@@ -124,10 +124,7 @@ def id_strategy(values: Mapping[str, Any]) -> MakeId:
             return lambda one: "#".join(
                 (one.record.topic, str(one.record.partition), str(one.record.offset))
             )
-    raise ConfigError(
-        f"Invalid value {values['document.id.strategy']} for configuration document.id.strategy: "
-        "there is no such class"
-    )
+    raise no_class("document.id.strategy", values["document.id.strategy"])
 
 
 def _projection(values: Mapping[str, Any], part: str) -> Callable[[Document], Document]:
@@ -142,9 +139,7 @@ def _projection(values: Mapping[str, Any], part: str) -> Callable[[Document], Do
         }
     if kind in ("blocklist", "blacklist"):
         return lambda document: without(document, fields)
-    raise ConfigError(
-        f"Invalid value {kind} for configuration {prefix}type: it must be allowlist or blocklist"
-    )
+    raise invalid(f"{prefix}type", kind, "it must be allowlist or blocklist")
 
 
 def _provided(document: Document | None, part: str) -> Any:

@@ -14,7 +14,13 @@ from pymongo.errors import BulkWriteError, DocumentTooLarge, InvalidOperation
 from barnabas.connect.connectors.base import SinkRange, SinkWriter
 from barnabas.connect.connectors.mongodb.client import make_client, told
 from barnabas.connect.connectors.mongodb.documents import from_connect
-from barnabas.connect.connectors.mongodb.settings import SINK, for_topic, is_tolerant, short
+from barnabas.connect.connectors.mongodb.settings import (
+    SINK,
+    for_topic,
+    is_tolerant,
+    no_class,
+    short,
+)
 from barnabas.connect.connectors.mongodb.sink.cdc import change_handler
 from barnabas.connect.connectors.mongodb.sink.models import (
     Model,
@@ -24,7 +30,7 @@ from barnabas.connect.connectors.mongodb.sink.models import (
 )
 from barnabas.connect.connectors.mongodb.sink.parts import SinkDocument, at_path
 from barnabas.connect.record import SinkRecord
-from barnabas.schemas.data.errors import ConfigError, ConnectError, DataError
+from barnabas.schemas.data.errors import ConnectError, DataError
 
 _log = logging.getLogger(__name__)
 _BULK_MAX = 10_000
@@ -48,9 +54,7 @@ class Topic:
         self._change = change_handler(values)
         mapper = short(values["namespace.mapper"])
         if mapper not in ("DefaultNamespaceMapper", "FieldPathNamespaceMapper"):
-            raise ConfigError(
-                f"Invalid value {mapper} for configuration namespace.mapper: there is no such class"
-            )
+            raise no_class("namespace.mapper", mapper)
         self._by_fields = mapper == "FieldPathNamespaceMapper"
 
     def write(self, record: SinkRecord) -> Write | None:
