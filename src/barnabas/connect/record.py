@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -124,6 +125,31 @@ class SinkRecord(ConnectRecord):
         copy.original_offset = self.original_offset
         copy.raw = self.raw
         return copy
+
+
+# Offsets of sources as the offset topic and its file have them: JSON without schemas.
+#
+# Source: OffsetUtils, OffsetStorageWriter, JsonConverter with schemas.enable=false (Kafka 4.3).
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return JSON in Connect's form: no spaces, text as it is."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def offset_key(connector: str, partition: JsonMap) -> bytes:
+    """Return the key of a source partition."""
+    return json_bytes([connector, dict(partition)])
+
+
+def offset_value(offset: JsonMap | None) -> bytes | None:
+    """Return the value of an offset; None deletes it."""
+    return None if offset is None else json_bytes(dict(offset))
+
+
+def partition_text(partition: JsonMap) -> str:
+    """Return a text that is the same in each order of a partition's fields."""
+    return json.dumps(partition, sort_keys=True)
 
 
 # Many records at once, where they have little more than a value.

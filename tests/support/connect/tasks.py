@@ -8,9 +8,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from barnabas.connect.record import JsonMap
+from barnabas.connect.record import JsonMap, offset_key, offset_value
 from barnabas.connect.tasks.base import RunningTask, TaskEngine, TaskId, TaskPlan
-from barnabas.connect.tasks.kafka_output import offset_key, offset_value
 from barnabas.connect.testing import TaskLog
 from support.node_process import wait_until
 

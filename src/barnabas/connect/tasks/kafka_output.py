@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from barnabas.connect.record import JsonMap, RawRecord
+from barnabas.connect.record import RawRecord, offset_key, offset_value
 from barnabas.connect.tasks.topics import TopicCreation
 from barnabas.connect.tasks.transport import BatchAbortedError, Offsets
 from barnabas.kafka.ordered_producer import OrderedProducer
@@ -293,25 +292,6 @@ def _error(what: str, error: KafkaException) -> ConnectError:
         return ConnectError(f"{what}: another run of this task has taken over ({reason.str()})")
     text = f"{what}: {reason.str()}"
     return RetriableError(text) if reason.retriable() and not reason.fatal() else ConnectError(text)
-
-
-# Offsets of sources as records of Connect's offset topic: JSON without schemas.
-#
-# Source: OffsetUtils, OffsetStorageWriter, JsonConverter with schemas.enable=false (Kafka 4.3).
-
-
-def offset_key(connector: str, partition: JsonMap) -> bytes:
-    """Return the key of a source partition."""
-    return _json([connector, dict(partition)])
-
-
-def offset_value(offset: JsonMap | None) -> bytes | None:
-    """Return the value of an offset; None deletes it."""
-    return None if offset is None else _json(dict(offset))
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 # The transactional ids under which an exactly-once source's task writes and decides.

@@ -132,7 +132,7 @@ class KafkaTransport:
         key = self._key(kind)
         if key not in _OUTPUTS:
             own = producer_settings(client_id, self.settings, self.worker)
-            creation = self._creation() if kind == "records" else topics.TopicCreation((), _none)
+            creation = self._creation() if kind == "records" else topics.TopicCreation()
             has_receipts = self.has_receipts and kind == "records"
             _OUTPUTS[key] = KafkaOutput(own, creation, has_receipts=has_receipts)
         _OUTPUTS.move_to_end(key)
@@ -153,7 +153,3 @@ def trim_outputs() -> None:
     """
     while len(_OUTPUTS) > OUTPUTS_MAX:
         _OUTPUTS.popitem(last=False)[1].close()
-
-
-def _none() -> Admin:
-    raise AssertionError("no topic is created here")

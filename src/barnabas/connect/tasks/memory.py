@@ -12,6 +12,7 @@ from barnabas.connect.connectors.base import SinkRange, TopicPartition
 from barnabas.connect.record import JsonMap, RawColumn, RawRecord
 from barnabas.connect.tasks.base import TaskPlan
 from barnabas.connect.tasks.chain import Settings
+from barnabas.connect.tasks.jobs import partition_key
 from barnabas.connect.tasks.transport import GroupListener, Offsets
 from barnabas.java.regex import compile_java
 from barnabas.kafka import memory
@@ -32,7 +33,7 @@ class MemoryTopics(memory.MemoryTopics[RawRecord]):
         """Store offsets of a source."""
         with self.lock:
             for partition, offset in offsets:
-                self.stored[connector, repr(sorted(partition.items()))] = partition, offset
+                self.stored[connector, partition_key(partition)] = partition, offset
 
     def transport(self, plan: TaskPlan, settings: Settings, run: str) -> MemoryTransport:
         """Return what the local engine takes."""
@@ -48,7 +49,7 @@ class MemoryOffsets:
 
     def offset(self, partition: JsonMap) -> JsonMap | None:
         """Return the offset of a source partition."""
-        offset = self.topics.stored.get((self.connector, repr(sorted(partition.items()))))
+        offset = self.topics.stored.get((self.connector, partition_key(partition)))
         return None if offset is None else offset[1]
 
     def all(self) -> Sequence[tuple[JsonMap, JsonMap]]:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from barnabas.connect.record import RawRecord
+from barnabas.connect.record import RawRecord, offset_key, offset_value
 from barnabas.connect.tasks.clients import java_settings
-from barnabas.connect.tasks.kafka_errors import is_passing
-from barnabas.connect.tasks.kafka_output import decisions_name, offset_key, offset_value
+from barnabas.connect.tasks.kafka_errors import as_connect_error
+from barnabas.connect.tasks.kafka_output import decisions_name
 from barnabas.connect.tasks.kafka_transport import KafkaTransport
 from barnabas.connect.tasks.topics import TopicCreation, read_groups
 from barnabas.connect.tasks.transport import BatchAbortedError, Offsets
@@ -100,7 +99,7 @@ class SplitTransaction:
                 )
             self._transaction.send_record(outgoing, on_written)
         except KafkaException as error:
-            raise _failed(error) from error
+            raise as_connect_error("cannot write", error) from error
         except WriteError as error:
             raise ConnectError(str(error)) from error
 
@@ -118,7 +117,7 @@ class SplitTransaction:
         try:
             return self._transaction.prepare(split)
         except KafkaException as error:
-            raise _failed(error) from error
+            raise as_connect_error("cannot write", error) from error
         except WriteError as error:
             raise ConnectError(str(error)) from error
         except CoordinatorError as error:
@@ -198,7 +197,7 @@ class BatchCommits:
         self, place: TransactionPlace, prepared: Sequence[Prepared], offsets: Offsets
     ) -> None:
         """Commit a micro-batch with its offsets. Raises BatchAbortedError, ConnectError."""
-        output = SplitTransaction(place, TopicCreation((), _no_admin))
+        output = SplitTransaction(place, TopicCreation())
         for partition, offset in offsets:
             output.send(
                 RawRecord(
@@ -253,13 +252,3 @@ def split_transaction(place: TransactionPlace, transport: KafkaTransport) -> Spl
     """Return the output of a split, on an executor."""
     groups = read_groups(transport.settings, transport.worker)
     return SplitTransaction(place, TopicCreation(groups, transport.admin))
-
-
-def _no_admin() -> Any:
-    raise AssertionError("no topic is created here")
-
-
-def _failed(error: KafkaException) -> ConnectError:
-    reason = error.args[0]
-    text = f"cannot write: {reason.str()}"
-    return RetriableError(text) if is_passing(reason) else ConnectError(text)

@@ -92,9 +92,11 @@ def _count(prefix: str, name: str, given: Settings, default: int | None) -> int:
 
 
 class TopicCreation:
-    """Creates each topic before the task's first record goes there."""
+    """Creates each topic before the task's first record goes there; without groups none."""
 
-    def __init__(self, groups: tuple[TopicGroup, ...], admin: Callable[[], Admin]) -> None:
+    def __init__(
+        self, groups: tuple[TopicGroup, ...] = (), admin: Callable[[], Admin] | None = None
+    ) -> None:
         self._groups = groups
         self._admin = admin
         self._known: set[str] = set()
@@ -103,6 +105,7 @@ class TopicCreation:
         """Create a topic if it is not there. Raises ConnectError."""
         if not self._groups or topic in self._known:
             return
+        assert self._admin is not None
         admin = self._admin()
         if not exists(admin, topic):
             group = next(one for one in self._groups if one.has(topic) or one is self._groups[-1])

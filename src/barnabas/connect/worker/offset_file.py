@@ -24,7 +24,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from barnabas.connect.record import JsonMap
+from barnabas.connect.record import JsonMap, offset_key, offset_value, partition_text
 from barnabas.schemas.data.errors import ConnectError, DataError
 
 _STREAM: Final = b"\xac\xed\x00\x05"
@@ -84,17 +84,21 @@ class OffsetFile:
             return
         with self._lock:
             held = {
-                _canonical(partition): key
+                partition_text(partition): key
                 for key in self._raw
                 for owner, partition in [_read_key(key)]
                 if owner == connector and partition is not None
             }
             for partition, offset in offsets:
-                key = held.get(_canonical(partition)) or _dump([connector, partition])
-                if offset is None:
+                try:
+                    key = held.get(partition_text(partition)) or offset_key(connector, partition)
+                    value = offset_value(offset)
+                except TypeError as error:
+                    raise DataError(f"offsets must be JSON: {error}") from error
+                if value is None:
                     self._raw.pop(key, None)
                 else:
-                    self._raw[key] = _dump(offset)
+                    self._raw[key] = value
             self._write(encode(self._raw))
 
     def _write(self, data: bytes) -> None:
@@ -117,9 +121,9 @@ class FileOffsets:
 
     def offset(self, partition: JsonMap) -> JsonMap | None:
         """See OffsetReader."""
-        wanted = _canonical(partition)
+        wanted = partition_text(partition)
         for held, offset in self._file.all(self._connector):
-            if _canonical(held) == wanted:
+            if partition_text(held) == wanted:
                 return offset
         return None
 
@@ -200,14 +204,3 @@ def _read_key(key: bytes) -> tuple[str | None, JsonMap | None]:
     if not isinstance(parts, list) or len(parts) != 2 or not isinstance(parts[1], dict):
         return None, None
     return parts[0], parts[1]
-
-
-def _canonical(partition: JsonMap) -> str:
-    return json.dumps(partition, sort_keys=True)
-
-
-def _dump(value: Any) -> bytes:
-    try:
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-    except TypeError as error:
-        raise DataError(f"offsets must be JSON: {error}") from error

@@ -14,7 +14,7 @@ import re
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import zip_longest
 from typing import Any, BinaryIO, Final, cast
@@ -263,15 +263,7 @@ class FileSourceReader(SourceReader):
             if format_ is not None:
                 name = f"{start}.{kind}{format_.extension}"
                 sides += [(kind, one) for one in (name, f"{name}.gz") if one in names]
-        return FilePart(
-            part.name,
-            part.version,
-            part.position,
-            part.topic,
-            part.partition,
-            part.offset,
-            tuple(sides),
-        )
+        return replace(part, sides=tuple(sides))
 
     def _taken(self) -> list[list[FilePart]]:
         """Return files of at most BATCH_BYTES, or one."""

@@ -16,7 +16,8 @@ from urllib.parse import quote
 import httpx
 
 from barnabas.connect.errors.requests import RequestError
-from barnabas.connect.worker.distributed.records import SessionKey, dump
+from barnabas.connect.record import json_bytes
+from barnabas.connect.worker.distributed.records import SessionKey
 from barnabas.connect.worker.distributed.signatures import sign
 
 _TIMEOUT_S: Final = 90.0
@@ -32,7 +33,7 @@ class Forwarding:
         self, url: str, connector: str, configs: Any, key: SessionKey | None, algorithm: str
     ) -> None:
         """Send task configurations to the leader at a URL. Raises RequestError."""
-        self._send("POST", _path(url, connector, "tasks"), dump(configs), key, algorithm)
+        self._send("POST", _path(url, connector, "tasks"), json_bytes(configs), key, algorithm)
 
     def fence(self, url: str, connector: str, key: SessionKey | None, algorithm: str) -> None:
         """Ask the leader at a URL to fence older tasks. Raises RequestError."""

@@ -10,31 +10,16 @@ Source: org.apache.kafka.connect.storage.KafkaOffsetBackingStore and OffsetUtils
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from barnabas.connect.record import JsonMap
-from barnabas.connect.worker.distributed.records import RecordError, dump, parse
+from barnabas.connect.record import JsonMap, offset_key, offset_value, partition_text
+from barnabas.connect.worker.distributed.records import RecordError, parse
 from barnabas.schemas.data.errors import DataError
 
 _log = logging.getLogger(__name__)
 Offsets = list[tuple[JsonMap, JsonMap]]
-
-
-def offset_key(connector: str, partition: JsonMap) -> bytes:
-    """Return the key of a source partition. Raises DataError."""
-    check_format(partition)
-    return dump([connector, partition])
-
-
-def offset_value(offset: JsonMap | None) -> bytes | None:
-    """Return the value of a source offset; None deletes. Raises DataError."""
-    if offset is None:
-        return None
-    check_format(offset)
-    return dump(offset)
 
 
 def check_format(fields: JsonMap) -> None:
@@ -66,7 +51,7 @@ class OffsetLog:
             _log.warning("skipping a record of the offset topic: %s", error)
             return
         held = self._offsets.setdefault(connector, {})
-        same = _canonical(partition)
+        same = partition_text(partition)
         if offset is None:
             held.pop(same, None)
         else:
@@ -78,7 +63,7 @@ class OffsetLog:
 
     def offset(self, connector: str, partition: JsonMap) -> JsonMap | None:
         """Return the offset of a source partition."""
-        held = self._offsets.get(connector, {}).get(_canonical(partition))
+        held = self._offsets.get(connector, {}).get(partition_text(partition))
         return None if held is None else held[2]
 
     def all(self, connector: str) -> Offsets:
@@ -90,8 +75,11 @@ class OffsetLog:
         self, connector: str, partition: JsonMap, offset: JsonMap | None
     ) -> tuple[bytes, bytes | None]:
         """Return what to write, under the key that is there. Raises DataError."""
+        check_format(partition)
+        if offset is not None:
+            check_format(offset)
         key = offset_key(connector, partition)
-        held = self._offsets.get(connector, {}).get(_canonical(partition))
+        held = self._offsets.get(connector, {}).get(partition_text(partition))
         return key if held is None else held[0], offset_value(offset)
 
 
@@ -103,7 +91,3 @@ def _parse_key(key: bytes | None) -> tuple[str, Mapping[str, Any]]:
     if not isinstance(connector, str) or not isinstance(partition, dict):
         raise RecordError("the key is not an array of connector and partition")
     return connector, partition
-
-
-def _canonical(partition: JsonMap) -> str:
-    return json.dumps(partition, sort_keys=True)

@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from barnabas.connect.record import json_bytes
 from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.state import RestartRequest
 
@@ -41,11 +42,6 @@ Pair = tuple[str, bytes | None]
 
 class RecordError(ValueError):
     """A record's bytes are not what a worker writes."""
-
-
-def dump(value: Any) -> bytes:
-    """Return JSON in Connect's form: no spaces, text as it is."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def parse(data: bytes | None) -> Any:
@@ -103,23 +99,23 @@ class SessionKey:
 
 def connector_config(name: str, properties: Mapping[str, str | None]) -> Pair:
     """Return the record of a connector's configuration."""
-    return CONNECTOR + name, dump({"properties": dict(properties)})
+    return CONNECTOR + name, json_bytes({"properties": dict(properties)})
 
 
 def task_config(task: TaskId, properties: Mapping[str, str | None]) -> Pair:
     """Return the record of a task's configuration."""
-    return f"{TASK}{task}", dump({"properties": dict(properties)})
+    return f"{TASK}{task}", json_bytes({"properties": dict(properties)})
 
 
 def tasks_commit(connector: str, count: int) -> Pair:
     """Return the record that puts a connector's task configurations in force."""
-    return COMMIT + connector, dump({"tasks": count})
+    return COMMIT + connector, json_bytes({"tasks": count})
 
 
 def target_state(connector: str, state: str) -> Pair:
     """Return the record of what a user wants: STARTED, PAUSED or STOPPED."""
     old = "PAUSED" if state == "STOPPED" else state
-    return TARGET_STATE + connector, dump({"state": old, "state.v2": state})
+    return TARGET_STATE + connector, json_bytes({"state": old, "state.v2": state})
 
 
 def removal(connector: str) -> list[Pair]:
@@ -129,25 +125,25 @@ def removal(connector: str) -> list[Pair]:
 
 def task_count(connector: str, count: int) -> Pair:
     """Return the record that says how many tasks may have written without being fenced."""
-    return TASK_COUNT + connector, dump({"task-count": count})
+    return TASK_COUNT + connector, json_bytes({"task-count": count})
 
 
 def session_key(key: SessionKey) -> Pair:
     """Return the record of a session key."""
     encoded = base64.b64encode(key.key).decode()
     value = {"key": encoded, "algorithm": key.algorithm, "creation-timestamp": key.created_ms}
-    return SESSION_KEY, dump(value)
+    return SESSION_KEY, json_bytes(value)
 
 
 def restart_request(request: RestartRequest) -> Pair:
     """Return the record of a wish to restart."""
     value = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
-    return RESTART + request.connector, dump(value)
+    return RESTART + request.connector, json_bytes(value)
 
 
 def logger_level(namespace: str, level: str) -> Pair:
     """Return the record of a log level for all workers (KIP-976)."""
-    return LOGGER + namespace, dump({"level": level})
+    return LOGGER + namespace, json_bytes({"level": level})
 
 
 def task_of(key: str) -> TaskId | None:

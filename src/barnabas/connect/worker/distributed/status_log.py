@@ -18,11 +18,11 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
+from barnabas.connect.record import json_bytes
 from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.records import (
     Pair,
     RecordError,
-    dump,
     number,
     parse_object,
     text,
@@ -51,7 +51,7 @@ def status_record(name: str | TaskId, status: Status) -> Pair:
         "generation": status.generation,
         "version": status.version,
     }
-    return key, dump(value)
+    return key, json_bytes(value)
 
 
 def topic_record(status: TopicStatus) -> Pair:
@@ -62,7 +62,7 @@ def topic_record(status: TopicStatus) -> Pair:
         "task": status.task,
         "discoverTimestamp": status.discovered_ms,
     }
-    return _topic_key(status.connector, status.topic), dump({"topic": value})
+    return _topic_key(status.connector, status.topic), json_bytes({"topic": value})
 
 
 def topic_removal(connector: str, topic: str) -> Pair:
