@@ -10,6 +10,7 @@ from barnabas.base.config.properties import from_flags
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, json_option
+from barnabas.cli.reaching import reached
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ConfigResource
@@ -142,9 +143,9 @@ def describe(connection: Connection, kind: str, name: str) -> list[dict[str, Any
 
 
 def _describe_defaults(connection: Connection) -> list[dict[str, Any]]:
-    from barnabas.cli.admin import Admin, broker_settings
+    from barnabas.cli.admin import broker_settings
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         entries = broker_settings(admin, None)
     return [
         _row(entry, entry.config_source, entry.read_only, entry.synonyms)
@@ -180,9 +181,9 @@ def alter(
 ) -> None:
     """Set and unset keys, leaving the others as they are. Raises CliError."""
     if kind == "broker" and name == BROKER_DEFAULTS:
-        from barnabas.cli.admin import Admin, alter_broker_defaults
+        from barnabas.cli.admin import alter_broker_defaults
 
-        with Admin(connection) as admin:
+        with reached(connection) as admin:
             alter_broker_defaults(admin, {**values, **dict.fromkeys(unset)})
         return
     from confluent_kafka.admin import AlterConfigOpType, ConfigEntry

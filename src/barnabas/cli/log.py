@@ -9,6 +9,7 @@ import click
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.reaching import reached
 from barnabas.cli.units import format_bytes
 
 DAMAGE = "damage"
@@ -76,11 +77,11 @@ def dirs_command(
 
     With --json each directory has its replicas. Exit code 5 if a directory has failed.
     """
-    from barnabas.cli.admin import Admin, partitions
+    from barnabas.cli.admin import partitions
 
     brokers = _ids(broker_list)
     topics = None if topic_list is None else [part.strip() for part in topic_list.split(",")]
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         chosen = admin.cluster().live if brokers is None else brokers
         keys = None if topics is None else [state.key for state in partitions(admin, topics)]
         found = [row for broker in chosen for row in _read(admin, broker, keys)]

@@ -19,16 +19,15 @@ if TYPE_CHECKING:
     from barnabas.node.metadata.storage_format import FormatOptions
 
 
-def override_option(function: Function) -> Function:
-    """--override, as the argument `overrides`."""
-    return click.option(
-        "--override",
-        "-o",
-        "overrides",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Set a broker property; may be repeated. Overrides file and environment.",
-    )(function)
+override_option = click.option(
+    "--override",
+    "-o",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a broker property; may be repeated. Overrides file and environment.",
+)
+"""--override, as the argument `overrides`."""
 
 
 def log_options(function: Function) -> Function:

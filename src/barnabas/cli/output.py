@@ -3,21 +3,19 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 Row = dict[str, Any]
 COLUMN_MIN = 8
 """Narrower than this no column is folded."""
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def json_option(function: Function) -> Function:
-    """The --json flag, as the argument `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")(function)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+"""The --json flag, as the argument `as_json`."""
 
 
 def row_of(item: object, columns: Iterable[str]) -> Row:
@@ -28,6 +26,13 @@ def row_of(item: object, columns: Iterable[str]) -> Row:
 def counted(number: int, noun: str, plural: str = "") -> str:
     """A number and what it counts: "1 topic", "2 topics"."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def first_few(names: Sequence[object], shown_max: int = 3) -> str:
+    """Names the first things of a list, for a message, and says how many more there are."""
+    named = ", ".join(map(str, names[:shown_max]))
+    more_count = len(names) - shown_max
+    return f"{named} and {more_count} more" if more_count > 0 else named
 
 
 class Output:

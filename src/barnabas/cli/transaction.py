@@ -6,6 +6,7 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, Row, json_option, row_of
 from barnabas.cli.prompts import confirm
+from barnabas.cli.reaching import reached
 
 MINUTE_MS = 60_000
 PRODUCER = ("producer_id", "producer_epoch", "coordinator_epoch")
@@ -50,10 +51,9 @@ def list_command(
     as_json: bool,
 ) -> None:
     """List transactional ids and their states."""
-    from barnabas.cli.admin import Admin
     from barnabas.kafka.transaction_admin import list_transactions
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         transactions = admin.run(
             list_transactions,
             states=states,
@@ -72,10 +72,9 @@ def list_command(
 @connection_options
 def describe_command(connection: Connection, names: tuple[str, ...], as_json: bool) -> None:
     """Show producer, state, age and partitions."""
-    from barnabas.cli.admin import Admin
     from barnabas.kafka.transaction_admin import describe_transaction, now_ms
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         described = [admin.run(describe_transaction, name) for name in names]
     now = now_ms()
     shown = (
@@ -116,10 +115,9 @@ def describe_producers_command(
 ) -> None:
     """Show the producers that a partition knows."""
     from barnabas.base.ids import TopicPartition
-    from barnabas.cli.admin import Admin
     from barnabas.kafka.transaction_admin import producers_of
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         producers = admin.run(producers_of, TopicPartition(topic, partition), broker_id)
     rows: list[Row] = [
         {
@@ -169,13 +167,12 @@ def find_hanging_command(
     They block read_committed consumers; `barnabas transaction abort` ends them.
     Exit code 5 if there are any.
     """
-    from barnabas.cli.admin import Admin
     from barnabas.kafka.transaction_admin import find_hanging, now_ms
 
     if partition is not None and topic is None:
         raise CliError("--partition needs --topic", ExitCode.USAGE)
     now = now_ms()
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         hanging = admin.run(
             find_hanging,
             topic=topic,
@@ -238,7 +235,6 @@ def abort_command(
     `find-hanging` shows; `terminate` is for one whose producer is gone.
     """
     from barnabas.base.ids import TopicPartition
-    from barnabas.cli.admin import Admin
     from barnabas.kafka.transaction_admin import abort, producers_of
 
     place = TopicPartition(topic, partition)
@@ -248,7 +244,7 @@ def abort_command(
             "give --start-offset, or --producer-id, --producer-epoch and --coordinator-epoch",
             ExitCode.USAGE,
         )
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         if producer_id is None or producer_epoch is None or coordinator_epoch is None:
             known = admin.run(producers_of, place)
             open_ones = [item for item in known if item.start_offset == start_offset]
@@ -286,11 +282,10 @@ def terminate_command(connection: Connection, name: str, yes: bool, as_json: boo
     The coordinator aborts it in all partitions. A producer that still runs with this
     transactional id fails with PRODUCER_FENCED.
     """
-    from barnabas.cli.admin import Admin
     from barnabas.kafka.transaction_admin import terminate
 
     confirm(f"Abort the transaction of {name} and fence its producer?", yes)
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         admin.run(terminate, name)
     Output(as_json).result(
         {"transactional_id": name, "terminated": True}, f"{name}: its transaction is terminated"

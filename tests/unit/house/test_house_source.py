@@ -45,6 +45,7 @@ SMALLER_FOR_A_REASON = {
     "cli/dev/child_process": "for nodes, services and tests",
     "cli/doctor/findings": "what four modules of checks return",
     "cli/option_sets": "for seven sets of options",
+    "cli/reaching": "for all commands that send requests of our own",
     "connect/errors/spark": "the one place that translates Spark's errors; imports pyspark",
     "demo/generators/events": "what three generators make",
     "demo/guardian": "a program of its own, which must start fast",

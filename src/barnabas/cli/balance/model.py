@@ -4,15 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-PARTITIONS_NAMED_MAX = 3
-
-
-def first_few(partitions: Sequence[object]) -> str:
-    """Names the first partitions of a list, for a message, and says how many more there are."""
-    named = ", ".join(map(str, partitions[:PARTITIONS_NAMED_MAX]))
-    more_count = len(partitions) - PARTITIONS_NAMED_MAX
-    return f"{named} and {more_count} more" if more_count > 0 else named
-
 
 class Standing(StrEnum):
     """The operations that a plan may do with a broker."""

@@ -23,7 +23,8 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from barnabas.cli.balance.model import Broker, Move, Partition, PlanError, Standing, first_few
+from barnabas.cli.balance.model import Broker, Move, Partition, PlanError, Standing
+from barnabas.cli.output import first_few
 
 _Candidates = tuple[list[tuple[int, int, int]], dict[str, list[tuple[int, int]]]]
 """Heaps: the preference of each topic's first partition, and (size, partition) by topic."""

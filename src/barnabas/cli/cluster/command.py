@@ -9,6 +9,7 @@ from barnabas.cli.connection import Connection, Seconds, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import json_option, print_json, say
 from barnabas.cli.prompts import confirm
+from barnabas.cli.reaching import reached
 
 WAIT_DEFAULT_S = 300.0
 
@@ -27,10 +28,9 @@ def status_command(connection: Connection, as_json: bool) -> int:
     It also shows the feature levels of the cluster. Exit code 5 if a node is down, or a partition
     has no leader or too few replicas.
     """
-    from barnabas.cli.admin import Admin
     from barnabas.cli.cluster.status import print_status, read_status
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         status = read_status(admin)
     if as_json:
         print_json(status.to_value())
@@ -102,12 +102,11 @@ def add_command(
     Its server.properties gets the settings of the existing nodes. Nothing moves to it until you
     run barnabas rebalance.
     """
-    from barnabas.cli.admin import Admin
     from barnabas.cli.cluster.new_node import NodeWishes, prepare, wait_until_joined
     from barnabas.cli.cluster.new_voter import add, voter_from_config
 
     wishes = NodeWishes(directory, node_id, host, port, controller_port, rack, voter, replace, like)
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         made = prepare(admin, wishes)
         value: dict[str, Any] = {
             "node": made.node_id,
@@ -152,9 +151,8 @@ def add_command(
 @connection_options
 def drain_command(connection: Connection, node: int, wishes: Wishes, as_json: bool) -> None:
     """Move all replicas away from a node, running or lost. Ctrl-C is safe; run it again later."""
-    from barnabas.cli.admin import Admin
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         value = _drain(admin, node, wishes, as_json=as_json, go_on=f"barnabas cluster drain {node}")
     if as_json:
         print_json({"node": node, **value})
@@ -186,7 +184,6 @@ def remove_command(
     It waits for the node to stop. Refused if the quorum would lose its majority. Steps that are
     already done are skipped, so you can run the command again.
     """
-    from barnabas.cli.admin import Admin
     from barnabas.cli.balance.survey import survey
     from barnabas.cli.cluster.quorum_state import (
         check_removal,
@@ -196,7 +193,7 @@ def remove_command(
     )
 
     again = f"barnabas cluster remove {node}"
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         quorum = read_quorum(admin, admin.cluster().fenced)
         is_voter = quorum.voter(node) is not None
         if is_voter:

@@ -1,18 +1,19 @@
 """`barnabas feature`: feature levels of a cluster, such as metadata.version."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from barnabas import __version__
 from barnabas.cli.admin import Admin
-from barnabas.cli.cluster.quorum import controller_option, reached
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode, from_code
+from barnabas.cli.option_sets import Function
 from barnabas.cli.output import Output, Row, json_option
 from barnabas.cli.prompts import confirm
+from barnabas.cli.reaching import controller_option, reached
 from barnabas.kafka.wire_routing import ask_broker
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.features import (
@@ -25,8 +26,6 @@ from barnabas.protocol.features import (
 )
 from barnabas.protocol.messages.connections import ApiVersionsRequest
 from barnabas.protocol.messages.nodes import FeatureUpdateKey, UpdateFeaturesRequest
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @click.group()

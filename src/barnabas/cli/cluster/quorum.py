@@ -1,7 +1,6 @@
 """`barnabas quorum`: the voters that hold the cluster's metadata."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,38 +8,15 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, Row, json_option
 from barnabas.cli.prompts import confirm
+from barnabas.cli.reaching import controller_option, reached
 
 if TYPE_CHECKING:
     from barnabas.cli.cluster.quorum_state import Quorum, QuorumReplica
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @click.group()
 def command() -> None:
     """Show the metadata quorum; add and remove voters."""
-
-
-def controller_option(function: Function) -> Function:
-    """--bootstrap-controller, as the argument `controllers`."""
-    return click.option(
-        "--bootstrap-controller",
-        "-C",
-        "controllers",
-        metavar="HOST:PORT,...",
-        help="Ask controllers instead of brokers, for when no broker answers.",
-    )(function)
-
-
-def reached(connection: Connection, controllers: str | None) -> Any:
-    """An `Admin` for the controllers that are named, or else for the brokers."""
-    from dataclasses import replace
-
-    from barnabas.cli.admin import Admin
-
-    if controllers is None:
-        return Admin(connection)
-    return Admin(replace(connection, bootstrap_servers=controllers), controllers=True)
 
 
 @command.command(

@@ -8,6 +8,7 @@ from barnabas.cli.balance.options import Wishes, move_options
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError
 from barnabas.cli.output import json_option, print_json
+from barnabas.cli.reaching import reached
 
 EPILOG = """\b
 Examples:
@@ -45,7 +46,6 @@ def command(
 
     It respects racks if every node has one. At the end it elects the preferred leaders.
     """
-    from barnabas.cli.admin import Admin
     from barnabas.cli.balance.flow import carry_out
     from barnabas.cli.balance.model import PlanError
     from barnabas.cli.balance.plan_file import moves_to, read_plan, to_document
@@ -53,7 +53,7 @@ def command(
     from barnabas.cli.balance.survey import survey
 
     wanted = None if plan_path is None else read_plan(plan_path)
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         surveyed = survey(admin)
         try:
             if wanted is not None:

@@ -11,7 +11,7 @@ from barnabas.base.addresses import is_loopback
 from barnabas.base.config.values import parse_host_port
 from barnabas.cli.connection import Connection
 from barnabas.cli.doctor.findings import Finding, fault, note, ok
-from barnabas.cli.doctor.nodes import check_nodes, down_brokers
+from barnabas.cli.doctor.nodes import check_nodes, down_brokers, some
 from barnabas.cli.errors import CliError
 from barnabas.cli.output import counted
 from barnabas.kafka.bootstrap import API_VERSIONS_REQUEST
@@ -142,16 +142,11 @@ def check_partitions(metadata: "ClusterMetadata") -> Iterator[Finding]:
             elif len(partition.isrs) < len(partition.replicas):
                 lagging.append(f"{name}-{number}")
     if leaderless:
-        yield fault("partitions", f"without a leader: {_some(leaderless)}", "start their brokers")
+        yield fault("partitions", f"without a leader: {some(leaderless)}", "start their brokers")
     if lagging:
-        yield note("partitions", f"with replicas that lag or are gone: {_some(lagging)}")
+        yield note("partitions", f"with replicas that lag or are gone: {some(lagging)}")
     if not leaderless and not lagging:
         yield ok("partitions", f"{total}, all with a leader and all replicas in sync")
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
 
 def check_round_trip(connection: Connection) -> Iterator[Finding]:

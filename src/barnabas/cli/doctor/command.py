@@ -7,7 +7,7 @@ import click
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.doctor.findings import Finding, Level
 from barnabas.cli.errors import ExitCode
-from barnabas.cli.output import json_option, print_json
+from barnabas.cli.output import counted, json_option, print_json
 
 MARKS = {
     Level.OK: ("ok   ", "green"),
@@ -69,9 +69,7 @@ def command(
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:
-        click.echo(
-            f"{faults} fault{'' if faults == 1 else 's'} found." if faults else "No fault found."
-        )
+        click.echo(f"{counted(faults, 'fault') if faults else 'No fault'} found.")
     return ExitCode.PROBLEMS if faults else ExitCode.DONE
 
 

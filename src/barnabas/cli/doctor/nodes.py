@@ -10,7 +10,7 @@ from barnabas.cli.cluster.quorum_state import Quorum, read_quorum
 from barnabas.cli.connection import Connection
 from barnabas.cli.doctor.findings import Finding, fault, note, ok
 from barnabas.cli.errors import CliError
-from barnabas.cli.output import counted
+from barnabas.cli.output import counted, first_few
 from barnabas.kafka.wire_routing import PartitionState
 
 NAMED_MAX = 5
@@ -120,7 +120,7 @@ def check_balance(found: Survey) -> Iterator[Finding]:
     if astray:
         yield note(
             "leaders",
-            f"not the preferred ones: {_some(astray)}",
+            f"not the preferred ones: {some(astray)}",
             "barnabas topic elect-leaders, once all replicas are in sync",
         )
     live = set(found.cluster.live)
@@ -164,7 +164,7 @@ def check_racks(found: Survey) -> Iterator[Finding]:
         if len(state.replicas) > 1 and len({racks.get(number) for number in state.replicas}) == 1
     ]
     if together and len(named) > 1:
-        yield note("racks", f"all replicas in one rack: {_some(together)}", "barnabas rebalance")
+        yield note("racks", f"all replicas in one rack: {some(together)}", "barnabas rebalance")
     elif len(named) == 1:
         yield note("racks", f"all nodes are in rack {named.pop()}")
     else:
@@ -177,7 +177,7 @@ def check_replicas(states: Sequence[PartitionState]) -> Iterator[Finding]:
     if single:
         yield note(
             "replicas",
-            f"topics with a single replica: {_some(single)}",
+            f"topics with a single replica: {some(single)}",
             "give them more: barnabas topic reassign",
         )
 
@@ -193,7 +193,7 @@ def check_min_in_sync(admin: Admin, states: Sequence[PartitionState]) -> Iterato
     if refusing:
         yield fault(
             "in sync",
-            f"fewer replicas than {MIN_IN_SYNC}, so acks=all is refused: {_some(refusing)}",
+            f"fewer replicas than {MIN_IN_SYNC}, so acks=all is refused: {some(refusing)}",
             "start the nodes that hold the others",
         )
 
@@ -215,6 +215,6 @@ def check_internal_topics(admin: Admin, found: Survey) -> Iterator[Finding]:
             )
 
 
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:NAMED_MAX])
-    return shown if len(names) <= NAMED_MAX else f"{shown} and {len(names) - NAMED_MAX} more"
+def some(names: Sequence[str]) -> str:
+    """The first names of a list."""
+    return first_few(names, NAMED_MAX)

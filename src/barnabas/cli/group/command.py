@@ -22,6 +22,7 @@ from barnabas.cli.group.options import (
 )
 from barnabas.cli.output import Output, Row, counted, json_option, row_of
 from barnabas.cli.prompts import confirm
+from barnabas.cli.reaching import reached
 from barnabas.cli.records.positions import Kind, Position, list_offsets, resolve
 
 if TYPE_CHECKING:
@@ -58,10 +59,9 @@ def list_command(
     connection: Connection, states: tuple[str, ...], types: tuple[str, ...], as_json: bool
 ) -> None:
     """List groups of all types."""
-    from barnabas.cli.admin import Admin
     from barnabas.cli.group.calls import list_groups
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         groups = list_groups(admin, states=states, types=types)
     columns = ("group", "state", "type")
     rows = [row_of(item, columns) for item in groups]

@@ -1,20 +1,21 @@
 """Options and steps that the commands for consumer, share and Streams groups share."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.option_sets import Function
 from barnabas.cli.output import Output, Row, counted, row_of
 from barnabas.cli.prompts import confirm
+from barnabas.cli.reaching import reached
 from barnabas.cli.records.positions import HELP, PositionType, topic_partitions
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 Place = tuple[str, int]
 
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
@@ -144,10 +145,9 @@ def delete_groups(
     as_json: bool,
 ) -> None:
     """Delete groups; `check` raises CliError for one that is not of the command's type."""
-    from barnabas.cli.admin import Admin
     from barnabas.cli.group.calls import delete_group
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         for name in names:
             check(admin, name)
         confirm(f"Delete {', '.join(names)} with all offsets?", yes)
@@ -171,13 +171,12 @@ def delete_committed(
     as_json: bool,
 ) -> None:
     """Delete what a group has committed in partitions."""
-    from barnabas.cli.admin import Admin
     from barnabas.kafka.group_offsets import delete_offsets
 
     keys = [(item.topic, item.partition) for item in places]
     texts = [f"{topic}-{number}" for topic, number in keys]
     confirm(f"Delete the offsets of {name} in {', '.join(texts)}?", yes)
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         admin.run(delete_offsets, name, keys)
     rows = [{"topic": topic, "partition": number, "deleted": True} for topic, number in keys]
     Output(as_json).result(rows, "\n".join(f"{text}: offset deleted" for text in texts))
@@ -187,10 +186,9 @@ def list_of_type(
     connection: Connection, kind: str, states: Sequence[str], *, as_json: bool
 ) -> None:
     """List the groups of one type."""
-    from barnabas.cli.admin import Admin
     from barnabas.cli.group.calls import list_groups
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         groups = list_groups(admin, states=states, types=[kind])
     columns = ("group", "state")
     rows = [row_of(item, columns) for item in groups]

@@ -22,6 +22,7 @@ from barnabas.cli.group.options import (
 )
 from barnabas.cli.output import Output, Row, json_option
 from barnabas.cli.prompts import confirm
+from barnabas.cli.reaching import reached
 from barnabas.cli.records.positions import Position, resolve
 
 MEMBER_COLUMNS = ("member", "host", "client", "member_epoch", "partitions")
@@ -62,9 +63,8 @@ def describe_command(
 
     With --json each group has all of them.
     """
-    from barnabas.cli.admin import Admin
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         described = [_describe(admin, name) for name in dict.fromkeys(names)]
     columns = {"members": MEMBER_COLUMNS, "offsets": OFFSET_COLUMNS}
     show_described(described, which, columns, "The group has no offsets.", as_json=as_json)
@@ -142,14 +142,13 @@ def reset_command(
     The group must have no members. Records that are before the new start are not delivered any
     more; those after it are delivered again, with new delivery counts.
     """
-    from barnabas.cli.admin import Admin
     from barnabas.cli.group.calls import (
         alter_share_offsets,
         describe_share_group,
         share_offsets,
     )
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         before = {}
         try:
             _, group = describe_share_group(admin, name)
@@ -201,10 +200,9 @@ def delete_offsets_command(
 
     The group must have no members.
     """
-    from barnabas.cli.admin import Admin
     from barnabas.cli.group.calls import delete_share_offsets, describe_share_group, share_offsets
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         describe_share_group(admin, name)
         known = {topic for topic, _ in share_offsets(admin, name)}
         for topic in topics:

@@ -25,6 +25,7 @@ from barnabas.cli.group.options import (
     yes_option,
 )
 from barnabas.cli.output import json_option
+from barnabas.cli.reaching import reached
 from barnabas.cli.records.positions import Kind, Position, list_offsets, resolve
 
 MEMBER_COLUMNS = ("member", "process", "client", "member_epoch", "active", "standby", "warmup")
@@ -61,9 +62,8 @@ def describe_command(
 
     With --json each group has all of them.
     """
-    from barnabas.cli.admin import Admin
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         described = [_describe(connection, admin, name) for name in dict.fromkeys(names)]
     columns = {"members": MEMBER_COLUMNS, "offsets": OFFSET_COLUMNS}
     show_described(described, which, columns, "No offsets are committed.", as_json=as_json)
@@ -180,11 +180,10 @@ def reset_command(
     The group must have no members. It resets input topics, not internal ones: state that was
     computed from the same records stays unless you delete those.
     """
-    from barnabas.cli.admin import Admin
     from barnabas.cli.group.calls import describe_streams_group
     from barnabas.cli.prompts import confirm
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         _, group = describe_streams_group(admin, name)
     check_empty(name, group, "stop the application first")
     inner = _internal_topics(group)
@@ -255,10 +254,9 @@ def delete_offsets_command(
 
     The group must not be reading the topics.
     """
-    from barnabas.cli.admin import Admin
     from barnabas.cli.group.calls import describe_streams_group
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         describe_streams_group(admin, name)
     known = _committed(connection, name) if all_topics else ()
     places = chosen_places(connection, topics, all_topics, known)

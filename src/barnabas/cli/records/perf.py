@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
 
 import click
 
@@ -10,10 +9,10 @@ from barnabas.base.config.properties import from_flags
 from barnabas.cli.client_config import from_java, read_client_file
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.option_sets import Function
 from barnabas.cli.output import Output, json_option
 from barnabas.cli.records.positions import topic_partitions
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 INTERVAL_MS = 5000
 
 

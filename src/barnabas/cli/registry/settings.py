@@ -1,8 +1,8 @@
 """`barnabas registry config` and `mode`: settings of a subject, a context or the whole registry."""
 
 import json
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
 import click
 
@@ -28,18 +28,14 @@ KEYS = (
     "validateRules",
 )
 """The settings. A registry skips names that it does not know, so they are held back."""
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _subject_option(function: Function) -> Function:
-    return click.option(
-        "--subject",
-        "-s",
-        metavar="SUBJECT",
-        help="A subject, or a context as :.NAME:; by default the whole registry.",
-    )(function)
-
-
+_subject_option = click.option(
+    "--subject",
+    "-s",
+    metavar="SUBJECT",
+    help="A subject, or a context as :.NAME:; by default the whole registry.",
+)
 own_option = click.option("--own", is_flag=True, help="Leave out inherited settings.")
 
 

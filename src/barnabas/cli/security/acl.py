@@ -10,6 +10,7 @@ from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.option_sets import Function, with_options
 from barnabas.cli.output import Output, Row, counted, json_option
 from barnabas.cli.prompts import confirm
+from barnabas.cli.reaching import reached
 
 if TYPE_CHECKING:
     from barnabas.cli.security.acl_entries import AclWords
@@ -119,12 +120,11 @@ def command() -> None:
 @_words
 def list_command(connection: Connection, words: "AclWords", as_json: bool) -> None:
     """List ACLs: all, or those of resources and principals."""
-    from barnabas.cli.admin import Admin
     from barnabas.cli.security.acl_entries import filters_of
     from barnabas.kafka.acls import list_acls
 
     wanted = filters_of(words)
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         acls = admin.run(list_acls, wanted)
     Output(as_json).rows([_row(acl) for acl in acls], COLUMNS, "There are no such ACLs.")
 
@@ -152,12 +152,11 @@ def list_command(connection: Connection, words: "AclWords", as_json: bool) -> No
 @_words
 def add_command(connection: Connection, words: "AclWords", as_json: bool) -> None:
     """Add ACLs. Those that exist already stay."""
-    from barnabas.cli.admin import Admin
     from barnabas.cli.security.acl_entries import acls_of
     from barnabas.kafka.acls import add_acls
 
     acls = acls_of(words)
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         admin.run(add_acls, acls)
     Output(as_json).result([_row(acl) for acl in acls], _lines(acls))
 
@@ -176,7 +175,6 @@ def add_command(connection: Connection, words: "AclWords", as_json: bool) -> Non
 @_words
 def remove_command(connection: Connection, words: "AclWords", yes: bool, as_json: bool) -> None:
     """Remove the ACLs of the resources and principals named."""
-    from barnabas.cli.admin import Admin
     from barnabas.cli.security.acl_entries import filters_of
     from barnabas.kafka.acls import list_acls, remove_acls
 
@@ -185,7 +183,7 @@ def remove_command(connection: Connection, words: "AclWords", yes: bool, as_json
         raise CliError(
             "nothing is named", ExitCode.USAGE, "name a resource or a principal, such as --topic"
         )
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         acls = admin.run(list_acls, wanted)
         if not acls:
             raise CliError("there are no such ACLs", ExitCode.NOT_FOUND)

@@ -30,15 +30,14 @@ DAYS_MAX = 36_500
 SHOW_TIMEOUT_S = 5.0
 
 
-def _directory_option(function: Function) -> Function:
-    return click.option(
-        "--directory",
-        "-d",
-        default="certificates",
-        show_default=True,
-        type=click.Path(file_okay=False),
-        help="Directory of the authority and its certificates.",
-    )(function)
+_directory_option = click.option(
+    "--directory",
+    "-d",
+    default="certificates",
+    show_default=True,
+    type=click.Path(file_okay=False),
+    help="Directory of the authority and its certificates.",
+)
 
 
 def _days_option(default: int) -> Callable[[Function], Function]:

@@ -10,6 +10,7 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.option_sets import Function, with_options
 from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.reaching import reached
 from barnabas.kafka.client_quotas import KEYS, change_quota, entity_text, list_quotas
 
 SUFFIXES = {"k": 2**10, "m": 2**20, "g": 2**30}
@@ -55,9 +56,8 @@ def command() -> None:
 @_entity
 def list_command(connection: Connection, entity: dict[str, str | None], as_json: bool) -> None:
     """List quotas: all, or those of a user, client or address."""
-    from barnabas.cli.admin import Admin
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         quotas = admin.run(list_quotas, entity)
     output = Output(as_json)
     if as_json:
@@ -90,11 +90,10 @@ def set_command(
     connection: Connection, entity: dict[str, str | None], pairs: Sequence[str], as_json: bool
 ) -> None:
     """Set quotas; 1k is 1024, 1m is 1024k, 1g is 1024m."""
-    from barnabas.cli.admin import Admin
 
     _check_named(entity)
     values = dict(_pair(text) for text in pairs)
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         admin.run(change_quota, entity, values)
     text = "\n".join(f"{entity_text(entity)}: {key}={value:.15g}" for key, value in values.items())
     Output(as_json).result({"entity": entity, "quotas": values}, text)
@@ -116,10 +115,9 @@ def remove_command(
 
     Without QUOTA, it removes all of them.
     """
-    from barnabas.cli.admin import Admin
 
     _check_named(entity)
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         quotas = admin.run(list_quotas, entity, is_strict=True)
         existing = list(quotas[0].values) if quotas else []
         missing = [key for key in keys if key not in existing]

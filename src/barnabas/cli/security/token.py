@@ -13,6 +13,7 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.cli.output import Output, Row, json_option
 from barnabas.cli.prompts import read_password
+from barnabas.cli.reaching import reached
 
 if TYPE_CHECKING:
     from barnabas.cli.admin import Admin
@@ -91,7 +92,6 @@ def create_command(
     as_json: bool,
 ) -> None:
     """Create a token. Clients log in by SCRAM with its id and secret (HMAC)."""
-    from barnabas.cli.admin import Admin
     from barnabas.protocol.messages.credentials import (
         CreatableRenewers,
         CreateDelegationTokenRequest,
@@ -105,7 +105,7 @@ def create_command(
         renewers=[CreatableRenewers(principal_type=a, principal_name=b) for a, b in chosen],
         max_lifetime_ms=lifetime_ms,
     )
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         made = _ask(admin, request)
     secret = base64.b64encode(made.hmac).decode()
     row: Row = {
@@ -130,7 +130,6 @@ def create_command(
 @connection_options
 def list_command(connection: Connection, owners: tuple[str, ...], as_json: bool) -> None:
     """List the tokens that you may see. Their secrets are not shown."""
-    from barnabas.cli.admin import Admin
     from barnabas.protocol.messages.credentials import (
         DescribeDelegationTokenOwner,
         DescribeDelegationTokenRequest,
@@ -138,7 +137,7 @@ def list_command(connection: Connection, owners: tuple[str, ...], as_json: bool)
 
     pairs = [_principal(text) for text in owners]
     wanted = [DescribeDelegationTokenOwner(principal_type=a, principal_name=b) for a, b in pairs]
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         response = _ask(admin, DescribeDelegationTokenRequest(owners=wanted or None))
     rows: list[Row] = [
         {
@@ -167,10 +166,9 @@ def list_command(connection: Connection, owners: tuple[str, ...], as_json: bool)
 @connection_options
 def renew_command(connection: Connection, span_ms: int, as_json: bool) -> None:
     """Extend a token's life. Its secret is asked for, or read from standard input."""
-    from barnabas.cli.admin import Admin
     from barnabas.protocol.messages.credentials import RenewDelegationTokenRequest
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         request = RenewDelegationTokenRequest(hmac=_secret(), renew_period_ms=span_ms)
         response = _ask(admin, request)
     until = _time(response.expiry_timestamp_ms)
@@ -194,10 +192,9 @@ def renew_command(connection: Connection, span_ms: int, as_json: bool) -> None:
 @connection_options
 def expire_command(connection: Connection, span_ms: int, as_json: bool) -> None:
     """End a token. Its secret is asked for, or read from standard input."""
-    from barnabas.cli.admin import Admin
     from barnabas.protocol.messages.credentials import ExpireDelegationTokenRequest
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         request = ExpireDelegationTokenRequest(hmac=_secret(), expiry_time_period_ms=span_ms)
         response = _ask(admin, request)
     until = _time(response.expiry_timestamp_ms)

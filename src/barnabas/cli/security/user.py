@@ -10,6 +10,7 @@ from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.option_sets import Function
 from barnabas.cli.output import Output, Row, json_option
 from barnabas.cli.prompts import confirm, new_password, read_password
+from barnabas.cli.reaching import reached
 from barnabas.kafka.scram_users import (
     ITERATIONS_DEFAULT,
     MECHANISMS,
@@ -42,9 +43,8 @@ def command() -> None:
 @connection_options
 def list_command(connection: Connection, as_json: bool) -> None:
     """List users and how they log in. Passwords cannot be read."""
-    from barnabas.cli.admin import Admin
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         users = admin.run(list_users)
     rows: list[Row] = [
         {
@@ -92,9 +92,8 @@ def create_command(
     as_json: bool,
 ) -> None:
     """Create a user. The password is asked for, or read from standard input."""
-    from barnabas.cli.admin import Admin
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         if admin.run(list_users, [name]):
             raise CliError(f"{name} exists", hint=f"barnabas user password {name} changes it")
         password = new_password() if generate else read_password(f"Password of {name}")
@@ -127,9 +126,8 @@ def password_command(
 
     It is asked for, or read from standard input.
     """
-    from barnabas.cli.admin import Admin
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         had = _mechanisms(admin, name)
         password = new_password() if generate else read_password(f"New password of {name}")
         admin.run(set_password, name, password, mechanisms or had, iterations)
@@ -154,9 +152,8 @@ def delete_command(
     as_json: bool,
 ) -> None:
     """Delete users: they cannot log in any more. Their ACLs stay."""
-    from barnabas.cli.admin import Admin
 
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         had = {name: _mechanisms(admin, name) for name in names}
         confirm(f"Delete {', '.join(names)}?", yes)
         for name, all_mechanisms in had.items():

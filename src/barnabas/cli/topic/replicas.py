@@ -8,7 +8,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.balance.options import Wishes, move_options
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, Row, json_option, print_json
+from barnabas.cli.output import Output, Row, first_few, json_option, print_json
+from barnabas.cli.reaching import reached
 
 
 @click.command(
@@ -47,7 +48,6 @@ def reassign_command(
     The first replica is the preferred leader. With --verify, the exit code is 5 until the plan is
     carried out.
     """
-    from barnabas.cli.admin import Admin
     from barnabas.cli.balance.flow import carry_out
     from barnabas.cli.balance.model import PlanError
     from barnabas.cli.balance.plan_file import moves_to, read_plan
@@ -58,7 +58,7 @@ def reassign_command(
     if plan_path is None and not cancel:
         raise CliError("give --plan FILE", ExitCode.USAGE)
     wanted = None if plan_path is None else read_plan(plan_path)
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         if cancel:
             return _cancel(admin, wanted, wishes, as_json=as_json)
         assert wanted is not None, "without --cancel there is a plan"
@@ -109,7 +109,6 @@ def _cancel(
     as_json: bool,
 ) -> int:
     from barnabas.cli.admin import reassign, reassignments
-    from barnabas.cli.balance.model import first_few
     from barnabas.cli.balance.throttles import clear_throttles
     from barnabas.cli.prompts import confirm
 
@@ -160,12 +159,12 @@ def elect_leaders_command(
 
     Exit code 5 if some could not be elected.
     """
-    from barnabas.cli.admin import PREFERRED, UNCLEAN, Admin, elect, partitions
+    from barnabas.cli.admin import PREFERRED, UNCLEAN, elect, partitions
     from barnabas.cli.prompts import confirm
 
     if (chosen or unclean) and not names:
         raise CliError("name the topic", ExitCode.USAGE)
-    with Admin(connection) as admin:
+    with reached(connection) as admin:
         states = partitions(admin, list(names) or None)
         _require_partitions(names, chosen, {state.key for state in states})
         keys = [state.key for state in states if not chosen or state.index in chosen]

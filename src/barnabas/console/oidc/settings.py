@@ -25,7 +25,7 @@ from barnabas.base.addresses import is_loopback
 from barnabas.base.errors import ConfigError
 from barnabas.base.oauth.fetch import TIMEOUT_MS_DEFAULT, FetchSettings
 from barnabas.base.oauth.key_set import LIBRARY_MISSING
-from barnabas.base.tls.contexts import client_context, configured_client
+from barnabas.base.tls.contexts import PropertyKeys, client_context, configured_client
 
 PREFIX: Final = "console.oidc."
 ISSUER: Final = f"{PREFIX}issuer"
@@ -138,20 +138,10 @@ def _roles(own: Mapping[str, str], known: Collection[str]) -> dict[str, frozense
     return found
 
 
-class _Keys:
-    """The settings of TLS without their prefix."""
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._values = values
-
-    def get_str(self, name: str) -> str:
-        """The value of a setting; empty without one."""
-        return self._values.get(f"{PREFIX}{name}", "")
-
-
 def _trust(own: Mapping[str, str]) -> Callable[[], ssl.SSLContext]:
     """Return what makes the TLS context of requests to the provider. Raises ConfigError."""
     if not any(key.startswith(TLS_PREFIX) for key in own):
         return client_context
-    configured_client(_Keys(own))  # what cannot be used is said now
-    return partial(configured_client, _Keys(own))
+    keys = PropertyKeys(own, (PREFIX,))
+    configured_client(keys)  # what cannot be used is said now
+    return partial(configured_client, keys)
