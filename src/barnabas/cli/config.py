@@ -9,7 +9,7 @@ from barnabas.base.config.definitions import HIDDEN
 from barnabas.base.config.properties import from_flags
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, json_option
+from barnabas.cli.output import Output
 from barnabas.cli.reaching import reached
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ def command() -> None:
 @click.argument("kind", type=KINDS)
 @click.argument("name")
 @click.option("--all", "show_all", is_flag=True, help="Show defaults too.")
-@json_option
 @connection_options
 def describe_command(
     connection: Connection, kind: str, name: str, show_all: bool, as_json: bool
@@ -63,7 +62,6 @@ def describe_command(
 @click.argument("kind", type=KINDS)
 @click.argument("name")
 @click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
-@json_option
 @connection_options
 def set_command(
     connection: Connection, kind: str, name: str, pairs: tuple[str, ...], as_json: bool
@@ -82,7 +80,6 @@ def set_command(
 @click.argument("kind", type=KINDS)
 @click.argument("name")
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
-@json_option
 @connection_options
 def delete_command(
     connection: Connection, kind: str, name: str, keys: tuple[str, ...], as_json: bool

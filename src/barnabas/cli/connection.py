@@ -12,6 +12,7 @@ import click
 from barnabas.cli.client_config import TOKEN_KEY, from_java, read_client_file
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
 from barnabas.cli.option_sets import Function, with_options
+from barnabas.cli.output import json_option
 from barnabas.kafka.bootstrap import PROBE_TIMEOUT_S, UnreachableError, first_reachable
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def reachable(
 
 
 def connection_options(function: Function) -> Function:
-    """Options that every command against a cluster has, as the argument `connection`."""
+    """Options that every command against a cluster has: --json, and the argument `connection`."""
 
     def wrapped(
         bootstrap_servers: str,
@@ -154,6 +155,7 @@ command_config_option = click.option(
     "file that BARNABAS_COMMAND_CONFIG names.",
 )
 _OPTIONS: Sequence[Callable[[Any], Any]] = (
+    json_option,
     click.option(
         "--bootstrap-servers",
         "--bootstrap-server",

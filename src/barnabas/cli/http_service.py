@@ -13,6 +13,7 @@ import click
 from barnabas.cli.connection import Seconds
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.option_sets import Function, with_options
+from barnabas.cli.output import json_option
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -181,9 +182,10 @@ class HttpService(ABC):
     def options(
         cls, argument: str, *, of: str, more: str = "", timeout_s: float, patience: str
     ) -> Callable[[Function], Function]:
-        """A decorator that gives a command the service's options as that argument."""
+        """A decorator that gives a command --json, and the service's options as that argument."""
         variables = ", then ".join(cls.URL_VARIABLES)
         table: Sequence[Callable[[Any], Any]] = (
+            json_option,
             click.option(
                 "--url",
                 "urls",

@@ -64,7 +64,6 @@ def dump_command(paths: tuple[str, ...], records: bool, undecoded: bool, as_json
 @click.option("--broker-list", metavar="ID,...", help="Only these brokers; by default all.")
 @click.option("--topic-list", metavar="TOPIC,...", help="Only these topics; by default all.")
 @click.option("--replicas", is_flag=True, help="A row for each replica instead of each directory.")
-@json_option
 @connection_options
 def dirs_command(
     connection: Connection,

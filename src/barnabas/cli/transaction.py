@@ -4,7 +4,7 @@ import click
 
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, Row, json_option, row_of
+from barnabas.cli.output import Output, Row, row_of
 from barnabas.cli.prompts import confirm
 from barnabas.cli.reaching import reached
 
@@ -40,7 +40,6 @@ def command() -> None:
     metavar="REGEX",
     help="Only ids that match; the broker reads it as RE2.",
 )
-@json_option
 @connection_options
 def list_command(
     connection: Connection,
@@ -68,7 +67,6 @@ def list_command(
 
 @command.command("describe", epilog="\b\nExample:\n  barnabas transaction describe payments-1\n")
 @click.argument("names", nargs=-1, required=True, metavar="TRANSACTIONAL_ID...")
-@json_option
 @connection_options
 def describe_command(connection: Connection, names: tuple[str, ...], as_json: bool) -> None:
     """Show producer, state, age and partitions."""
@@ -108,7 +106,6 @@ def describe_command(connection: Connection, names: tuple[str, ...], as_json: bo
     "--partition", "-p", type=click.IntRange(min=0), required=True, help="Number of the partition."
 )
 @click.option("--broker-id", type=int, help="Ask this replica instead of the leader.")
-@json_option
 @connection_options
 def describe_producers_command(
     connection: Connection, topic: str, partition: int, broker_id: int | None, as_json: bool
@@ -152,7 +149,6 @@ Examples:
     metavar="MINUTES",
     help="Leave out transactions that were written to within this time.",
 )
-@json_option
 @connection_options
 def find_hanging_command(
     connection: Connection,
@@ -216,7 +212,6 @@ Examples:
 @click.option("--producer-epoch", type=int, help="See --producer-id.")
 @click.option("--coordinator-epoch", type=int, help="See --producer-id.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@json_option
 @connection_options
 def abort_command(
     connection: Connection,
@@ -274,7 +269,6 @@ def abort_command(
 )
 @click.argument("name", metavar="TRANSACTIONAL_ID")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@json_option
 @connection_options
 def terminate_command(connection: Connection, name: str, yes: bool, as_json: bool) -> None:
     """Abort the transaction of an id; fence its producer.

@@ -23,7 +23,7 @@ def connect(*arguments: str, **environment: str) -> Connection:
 
     @click.command()
     @connection_options
-    def command(connection: Connection) -> None:
+    def command(connection: Connection, as_json: bool) -> None:
         seen.append(connection)
 
     variables = {"BARNABAS_BOOTSTRAP_SERVERS": None, **environment}

@@ -7,7 +7,7 @@ import click
 from barnabas.cli.balance.options import Wishes, move_options
 from barnabas.cli.connection import Connection, Seconds, connection_options
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import json_option, print_json, say
+from barnabas.cli.output import print_json, say
 from barnabas.cli.prompts import confirm
 from barnabas.cli.reaching import reached
 
@@ -20,7 +20,6 @@ def command() -> None:
 
 
 @command.command("status", epilog="\b\nExample:\n  barnabas cluster status\n")
-@json_option
 @connection_options
 def status_command(connection: Connection, as_json: bool) -> int:
     """Show each node's rack, roles, state, partitions and size.
@@ -81,7 +80,6 @@ def status_command(connection: Connection, as_json: bool) -> int:
     metavar="SECONDS",
     help="Wait this long for the node to start; with --voter, then make it a voter.",
 )
-@json_option
 @connection_options
 def add_command(
     connection: Connection,
@@ -147,7 +145,6 @@ def add_command(
 )
 @click.argument("node", type=int)
 @move_options
-@json_option
 @connection_options
 def drain_command(connection: Connection, node: int, wishes: Wishes, as_json: bool) -> None:
     """Move all replicas away from a node, running or lost. Ctrl-C is safe; run it again later."""
@@ -174,7 +171,6 @@ def drain_command(connection: Connection, node: int, wishes: Wishes, as_json: bo
     help="Wait this long for the node to stop.",
 )
 @move_options
-@json_option
 @connection_options
 def remove_command(
     connection: Connection, node: int, wait_s: float, wishes: Wishes, as_json: bool

@@ -39,7 +39,6 @@ def command() -> None:
     "  barnabas feature describe --bootstrap-controller localhost:9093\n",
 )
 @controller_option
-@json_option
 @connection_options
 def describe_command(connection: Connection, controllers: str | None, as_json: bool) -> None:
     """Show supported and finalized levels."""
@@ -64,7 +63,6 @@ def describe_command(connection: Connection, controllers: str | None, as_json: b
 
 def _change_options(function: Function) -> Function:
     for option in (
-        json_option,
         controller_option,
         click.option("--yes", "-y", is_flag=True, help="Do not ask."),
         click.option("--dry-run", is_flag=True, help="Only check whether it could be done."),

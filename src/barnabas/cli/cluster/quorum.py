@@ -6,7 +6,7 @@ import click
 
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.output import Output, Row
 from barnabas.cli.prompts import confirm
 from barnabas.cli.reaching import controller_option, reached
 
@@ -25,7 +25,6 @@ def command() -> None:
     "  barnabas quorum status --bootstrap-controller localhost:9093\n",
 )
 @controller_option
-@json_option
 @connection_options
 def status_command(connection: Connection, controllers: str | None, as_json: bool) -> int:
     """Show leader, epoch, high watermark, voters and their lag.
@@ -88,7 +87,6 @@ def _row(replica: "QuorumReplica") -> Row:
 
 @command.command("describe", epilog="\b\nExample:\n  barnabas quorum describe\n")
 @controller_option
-@json_option
 @connection_options
 def describe_command(connection: Connection, controllers: str | None, as_json: bool) -> None:
     """Show offsets, lag and addresses of voters and observers."""
@@ -120,7 +118,6 @@ def describe_command(connection: Connection, controllers: str | None, as_json: b
     help="The new voter's server.properties, read on its machine.",
 )
 @controller_option
-@json_option
 @connection_options
 def add_voter_command(
     connection: Connection,
@@ -156,7 +153,6 @@ def add_voter_command(
 @click.option("--directory", help="Id of its metadata directory; by default the quorum is asked.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @controller_option
-@json_option
 @connection_options
 def remove_voter_command(
     connection: Connection,

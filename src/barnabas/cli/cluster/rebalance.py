@@ -7,7 +7,7 @@ import click
 from barnabas.cli.balance.options import Wishes, move_options
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError
-from barnabas.cli.output import json_option, print_json
+from barnabas.cli.output import print_json
 from barnabas.cli.reaching import reached
 
 EPILOG = """\b
@@ -33,7 +33,6 @@ nodes that are down stay there; `barnabas cluster drain NODE` moves them away fo
     "--write-plan", type=click.Path(dir_okay=False), help="Write the plan to this file too."
 )
 @move_options
-@json_option
 @connection_options
 def command(
     connection: Connection,

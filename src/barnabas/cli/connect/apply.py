@@ -10,7 +10,7 @@ from barnabas.cli.connect.client import Connect, connect_options
 from barnabas.cli.connect.files import Wanted, read_folder
 from barnabas.cli.connect.plugins import error_rows, validation
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.output import Output, Row
 from barnabas.cli.prompts import confirm
 
 
@@ -87,7 +87,6 @@ prune_option = click.option(
     "--file", "-f", "folder", required=True, type=click.Path(), help="A folder of files, or a file."
 )
 @prune_option
-@json_option
 @connect_options
 def diff_command(connect: Connect, folder: str, prune: bool, as_json: bool) -> int:
     """Show how connectors differ from files."""
@@ -107,7 +106,6 @@ def diff_command(connect: Connect, folder: str, prune: bool, as_json: bool) -> i
 )
 @prune_option
 @yes_option
-@json_option
 @connect_options
 def apply_command(connect: Connect, folder: str, prune: bool, yes: bool, as_json: bool) -> None:
     """Create and change connectors to match files."""

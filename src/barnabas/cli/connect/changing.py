@@ -13,7 +13,7 @@ from barnabas.base.config.properties import from_flags
 from barnabas.cli.connect.client import Connect, connect_options
 from barnabas.cli.connect.files import Wanted, read_file
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, counted, json_option
+from barnabas.cli.output import Output, counted
 from barnabas.cli.prompts import confirm
 
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
@@ -32,7 +32,6 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for conf
     type=click.Choice(["running", "paused", "stopped"]),
     help="Initial state; by default that of the file, then running.",
 )
-@json_option
 @connect_options
 def create_command(
     connect: Connect, what: str, settings: tuple[str, ...], state: str | None, as_json: bool
@@ -64,7 +63,6 @@ def create(connect: Connect, wanted: Wanted, state: str | None = None) -> Any:
 @click.argument("name")
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--remove", "-r", "removed", multiple=True, metavar="KEY", help="Remove a setting.")
-@json_option
 @connect_options
 def patch_command(
     connect: Connect, name: str, settings: tuple[str, ...], removed: tuple[str, ...], as_json: bool
@@ -80,7 +78,6 @@ def patch_command(
 @click.command("delete", epilog="\b\nExample:\n  barnabas connect delete orders --yes\n")
 @click.argument("names", nargs=-1, required=True)
 @yes_option
-@json_option
 @connect_options
 def delete_command(connect: Connect, names: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Delete connectors. The offsets of sources and the topics stay."""
@@ -93,7 +90,6 @@ def delete_command(connect: Connect, names: tuple[str, ...], yes: bool, as_json:
 def _state_command(verb: str, done: str, text: str) -> click.Command:
     @click.command(verb, help=text, epilog=f"\b\nExample:\n  barnabas connect {verb} orders\n")
     @click.argument("names", nargs=-1, required=True)
-    @json_option
     @connect_options
     def run(connect: Connect, names: tuple[str, ...], as_json: bool) -> None:
         for name in names:
@@ -118,7 +114,6 @@ stop_command = _state_command("stop", "stopped", "Stop connectors and end their 
 @click.option("--tasks", is_flag=True, help="Restart the tasks too.")
 @click.option("--failed", is_flag=True, help="Restart only what has failed.")
 @click.option("--task", type=click.IntRange(0), help="Restart only this task.")
-@json_option
 @connect_options
 def restart_command(
     connect: Connect, name: str, tasks: bool, failed: bool, task: int | None, as_json: bool
@@ -150,7 +145,6 @@ def offsets_group() -> None:
     "  barnabas connect offsets get orders --json > offsets.json\n",
 )
 @click.argument("name")
-@json_option
 @connect_options
 def get_command(connect: Connect, name: str, as_json: bool) -> None:
     """Show how far a connector has read or written."""
@@ -173,7 +167,6 @@ def get_command(connect: Connect, name: str, as_json: bool) -> None:
 )
 @click.argument("name")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
-@json_option
 @connect_options
 def alter_command(connect: Connect, name: str, file: str, as_json: bool) -> None:
     """Set the offsets that FILE holds.
@@ -200,7 +193,6 @@ def _read(path: str) -> Any:
 )
 @click.argument("name")
 @yes_option
-@json_option
 @connect_options
 def reset_command(connect: Connect, name: str, yes: bool, as_json: bool) -> None:
     """Delete all offsets: the connector starts from the beginning."""

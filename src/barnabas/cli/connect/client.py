@@ -62,4 +62,4 @@ connect_options = Connect.options(
     timeout_s=100.0,
     patience="Longest wait for an answer; workers give up after 90.",
 )
-"""Options that every command against a worker has, as the argument `connect`."""
+"""Options that every command against a worker has: --json, and the argument `connect`."""

@@ -7,7 +7,7 @@ import click
 
 from barnabas.cli.connect.client import Connect, connect_options
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.output import Output, Row
 
 _CAUSE = "Caused by: "
 _JAVAS_CLASS = re.compile(r"^(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?:: |$)")
@@ -16,7 +16,6 @@ _JAVAS_CLASS = re.compile(r"^(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?:: |$)")
 @click.command(
     "list", epilog="\b\nExamples:\n  barnabas connect list\n  barnabas connect list --json\n"
 )
-@json_option
 @connect_options
 def list_command(connect: Connect, as_json: bool) -> None:
     """List connectors with their states."""
@@ -54,7 +53,6 @@ def _row(name: str, found: dict[str, Any]) -> Row:
     metavar="HOST:PORT,...",
     help="Brokers to ask with --lag; by default BARNABAS_BOOTSTRAP_SERVERS, then localhost:9092.",
 )
-@json_option
 @connect_options
 def status_command(
     connect: Connect,
@@ -156,7 +154,6 @@ def _lags(connect: Connect, found: list[dict[str, Any]], bootstrap: str | None) 
 
 @click.command("show", epilog="\b\nExample:\n  barnabas connect show orders\n")
 @click.argument("name")
-@json_option
 @connect_options
 def show_command(connect: Connect, name: str, as_json: bool) -> None:
     """Show a connector's configuration, states and topics."""
@@ -174,7 +171,6 @@ def show_command(connect: Connect, name: str, as_json: bool) -> None:
 
 @click.command("tasks", epilog="\b\nExample:\n  barnabas connect tasks orders --json\n")
 @click.argument("name")
-@json_option
 @connect_options
 def tasks_command(connect: Connect, name: str, as_json: bool) -> None:
     """Show a connector's tasks with their configurations."""
@@ -195,7 +191,6 @@ def tasks_command(connect: Connect, name: str, as_json: bool) -> None:
 )
 @click.argument("name")
 @click.option("--reset", is_flag=True, help="Clear the list; topics in use appear again.")
-@json_option
 @connect_options
 def topics_command(connect: Connect, name: str, reset: bool, as_json: bool) -> None:
     """Show the topics that a connector has used."""
@@ -215,7 +210,6 @@ def topics_command(connect: Connect, name: str, reset: bool, as_json: bool) -> N
     "  barnabas connect config orders --json > orders.json\n",
 )
 @click.argument("name")
-@json_option
 @connect_options
 def config_command(connect: Connect, name: str, as_json: bool) -> None:
     """Print a connector's configuration, as a file that `apply` takes."""

@@ -7,7 +7,7 @@ import click
 from barnabas.cli.connect.client import Connect, connect_options
 from barnabas.cli.connect.files import Wanted, read_file
 from barnabas.cli.errors import ExitCode
-from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.output import Output, Row
 
 
 @click.command(
@@ -15,7 +15,6 @@ from barnabas.cli.output import Output, Row, json_option
     epilog="\b\nExamples:\n  barnabas connect plugins\n  barnabas connect plugins --all\n",
 )
 @click.option("--all", "everything", is_flag=True, help="List transforms and converters too.")
-@json_option
 @connect_options
 def plugins_command(connect: Connect, everything: bool, as_json: bool) -> None:
     """List the connectors that a worker has."""
@@ -30,7 +29,6 @@ def plugins_command(connect: Connect, everything: bool, as_json: bool) -> None:
     "  barnabas connect settings org.apache.kafka.connect.transforms.Cast\\$Value\n",
 )
 @click.argument("plugin")
-@json_option
 @connect_options
 def settings_command(connect: Connect, plugin: str, as_json: bool) -> None:
     """Show which settings a connector, transform or converter has."""
@@ -58,7 +56,6 @@ def settings_command(connect: Connect, plugin: str, as_json: bool) -> None:
     "Exit code 5 if the configuration has errors.\n",
 )
 @click.argument("file", type=click.Path(dir_okay=False))
-@json_option
 @connect_options
 def validate_command(connect: Connect, file: str, as_json: bool) -> int:
     """Check a connector's configuration without creating it."""
@@ -99,7 +96,6 @@ def loggers_group() -> None:
 @loggers_group.command(
     "list", epilog="\b\nExample:\n  barnabas connect loggers list --url http://worker-2:8083\n"
 )
-@json_option
 @connect_options
 def list_loggers(connect: Connect, as_json: bool) -> None:
     """Show the loggers of a worker whose levels are set."""
@@ -115,7 +111,6 @@ def list_loggers(connect: Connect, as_json: bool) -> None:
 @click.argument("logger")
 @click.argument("level")
 @click.option("--cluster", is_flag=True, help="On all workers; by default on this one.")
-@json_option
 @connect_options
 def set_logger(connect: Connect, logger: str, level: str, cluster: bool, as_json: bool) -> None:
     """Set the level of a logger and of those below it.

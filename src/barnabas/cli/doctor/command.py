@@ -7,7 +7,7 @@ import click
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.doctor.findings import Finding, Level
 from barnabas.cli.errors import ExitCode
-from barnabas.cli.output import counted, json_option, print_json
+from barnabas.cli.output import counted, print_json
 
 MARKS = {
     Level.OK: ("ok   ", "green"),
@@ -34,7 +34,6 @@ Exit code 5 if it finds a fault; 0 if it only has notes.
 )
 @click.option("--round-trip", is_flag=True, help="Send a record through a temporary topic.")
 @click.option("--machine-only", is_flag=True, help="Do not check the cluster.")
-@json_option
 @connection_options
 def command(
     connection: Connection,

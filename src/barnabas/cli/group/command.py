@@ -20,7 +20,7 @@ from barnabas.cli.group.options import (
     topics_options,
     yes_option,
 )
-from barnabas.cli.output import Output, Row, counted, json_option, row_of
+from barnabas.cli.output import Output, Row, counted, row_of
 from barnabas.cli.prompts import confirm
 from barnabas.cli.reaching import reached
 from barnabas.cli.records.positions import Kind, Position, list_offsets, resolve
@@ -53,7 +53,6 @@ def command() -> None:
     type=click.Choice(["classic", "consumer", "share", "streams"], case_sensitive=False),
     help="Only of this type; may be repeated.",
 )
-@json_option
 @connection_options
 def list_command(
     connection: Connection, states: tuple[str, ...], types: tuple[str, ...], as_json: bool
@@ -70,7 +69,6 @@ def list_command(
 
 @command.command("describe", epilog="\b\nExample:\n  barnabas group describe reports\n")
 @click.argument("names", nargs=-1, required=True)
-@json_option
 @connection_options
 def describe_command(connection: Connection, names: tuple[str, ...], as_json: bool) -> None:
     """Show members, committed offsets and lag."""
@@ -183,7 +181,6 @@ def _offset_rows(
 @command.command("delete", epilog="\b\nExample:\n  barnabas group delete reports --yes\n")
 @click.argument("names", nargs=-1, required=True)
 @yes_option
-@json_option
 @connection_options
 def delete_command(
     connection: Connection, names: tuple[str, ...], yes: bool, as_json: bool
@@ -214,7 +211,6 @@ Examples:
 @position_option
 @execute_option
 @click.option("--create", is_flag=True, help="Create the group if it does not exist.")
-@json_option
 @connection_options
 def reset_command(
     connection: Connection,
@@ -251,7 +247,6 @@ def reset_command(
 @click.argument("name")
 @topics_options()
 @yes_option
-@json_option
 @connection_options
 def delete_offsets_command(
     connection: Connection,

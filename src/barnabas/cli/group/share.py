@@ -20,7 +20,7 @@ from barnabas.cli.group.options import (
     which_option,
     yes_option,
 )
-from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.output import Output, Row
 from barnabas.cli.prompts import confirm
 from barnabas.cli.reaching import reached
 from barnabas.cli.records.positions import Position, resolve
@@ -40,7 +40,6 @@ def command() -> None:
     "  barnabas share-group list --state Empty\n",
 )
 @state_filter_option
-@json_option
 @connection_options
 def list_command(connection: Connection, states: tuple[str, ...], as_json: bool) -> None:
     """List share groups."""
@@ -54,7 +53,6 @@ def list_command(connection: Connection, states: tuple[str, ...], as_json: bool)
 )
 @click.argument("names", nargs=-1, required=True)
 @which_option
-@json_option
 @connection_options
 def describe_command(
     connection: Connection, names: tuple[str, ...], which: str, as_json: bool
@@ -125,7 +123,6 @@ Examples:
 @position_option
 @execute_option
 @click.option("--create", is_flag=True, help="Create the group if it does not exist.")
-@json_option
 @connection_options
 def reset_command(
     connection: Connection,
@@ -173,7 +170,6 @@ def reset_command(
 @command.command("delete", epilog="\b\nExample:\n  barnabas share-group delete jobs --yes\n")
 @click.argument("names", nargs=-1, required=True)
 @yes_option
-@json_option
 @connection_options
 def delete_command(
     connection: Connection, names: tuple[str, ...], yes: bool, as_json: bool
@@ -191,7 +187,6 @@ def delete_command(
 @click.argument("name")
 @click.option("--topic", "-t", "topics", multiple=True, required=True, help="May be repeated.")
 @yes_option
-@json_option
 @connection_options
 def delete_offsets_command(
     connection: Connection, name: str, topics: tuple[str, ...], yes: bool, as_json: bool

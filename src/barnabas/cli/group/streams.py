@@ -24,7 +24,6 @@ from barnabas.cli.group.options import (
     which_option,
     yes_option,
 )
-from barnabas.cli.output import json_option
 from barnabas.cli.reaching import reached
 from barnabas.cli.records.positions import Kind, Position, list_offsets, resolve
 
@@ -39,7 +38,6 @@ def command() -> None:
 
 @command.command("list", epilog="\b\nExample:\n  barnabas streams-group list --state Stable\n")
 @state_filter_option
-@json_option
 @connection_options
 def list_command(connection: Connection, states: tuple[str, ...], as_json: bool) -> None:
     """List Streams groups."""
@@ -53,7 +51,6 @@ def list_command(connection: Connection, states: tuple[str, ...], as_json: bool)
 )
 @click.argument("names", nargs=-1, required=True)
 @which_option
-@json_option
 @connection_options
 def describe_command(
     connection: Connection, names: tuple[str, ...], which: str, as_json: bool
@@ -162,7 +159,6 @@ internal_option = click.option(
 @internal_option
 @execute_option
 @yes_option
-@json_option
 @connection_options
 def reset_command(
     connection: Connection,
@@ -215,7 +211,6 @@ def _delete_topics(connection: Connection, names: list[str]) -> None:
 @click.argument("names", nargs=-1, required=True)
 @internal_option
 @yes_option
-@json_option
 @connection_options
 def delete_command(
     connection: Connection, names: tuple[str, ...], internal: bool, yes: bool, as_json: bool
@@ -240,7 +235,6 @@ def delete_command(
 @click.argument("name")
 @topics_options("--input-topic", "--all-input-topics")
 @yes_option
-@json_option
 @connection_options
 def delete_offsets_command(
     connection: Connection,

@@ -8,7 +8,6 @@ import click
 
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import json_option
 from barnabas.cli.records.positions import (
     HELP,
     Kind,
@@ -92,7 +91,6 @@ headers, and headers[name] for one header.
 )
 @click.option("--key-format", type=click.Choice(list(FORMATS)), help="The same for keys.")
 @schema_registry_options
-@json_option
 @connection_options
 def command(
     connection: Connection,

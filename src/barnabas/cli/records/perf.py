@@ -10,7 +10,7 @@ from barnabas.cli.client_config import from_java, read_client_file
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.option_sets import Function
-from barnabas.cli.output import Output, json_option
+from barnabas.cli.output import Output
 from barnabas.cli.records.positions import topic_partitions
 
 INTERVAL_MS = 5000
@@ -119,7 +119,6 @@ Examples:
     help="Print a second summary without the first records.",
 )
 @_common("producer")
-@json_option
 @connection_options
 def produce_command(
     connection: Connection,
@@ -206,7 +205,6 @@ Examples:
 )
 @click.option("--show-detailed-stats", is_flag=True, help="Report at each interval.")
 @_common("consumer")
-@json_option
 @connection_options
 def consume_command(
     connection: Connection,

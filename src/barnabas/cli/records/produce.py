@@ -13,7 +13,7 @@ import click
 
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, json_option
+from barnabas.cli.output import Output
 from barnabas.cli.records.records import NewRecord, from_json
 from barnabas.cli.records.sender import Sender
 from barnabas.cli.registry.client import Registry
@@ -98,7 +98,6 @@ Examples:
     help="For keys: see --value-schema.",
 )
 @schema_registry_options
-@json_option
 @connection_options
 def command(
     connection: Connection,

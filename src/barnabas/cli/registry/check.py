@@ -21,7 +21,7 @@ from urllib.parse import unquote
 import click
 
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, json_option
+from barnabas.cli.output import Output
 from barnabas.cli.registry.client import RefusedError, Registry, registry_options
 from barnabas.cli.registry.files import TYPE_OF_SUFFIX, TYPES, read_text, schema_body
 from barnabas.cli.registry.schema import Reason, normalize_option, read_reasons
@@ -82,7 +82,6 @@ class Checked:
 )
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @normalize_option
-@json_option
 @registry_options
 def check_command(registry: Registry, directory: str, normalize: bool, as_json: bool) -> int:
     """Check whether the schemas in DIRECTORY could be registered.

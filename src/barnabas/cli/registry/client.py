@@ -46,4 +46,4 @@ registry_options = Registry.options(
     timeout_s=15.0,
     patience="Longest wait for an answer.",
 )
-"""Options that every command against a registry has, as the argument `registry`."""
+"""Options that every command against a registry has: --json, and the argument `registry`."""

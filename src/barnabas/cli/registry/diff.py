@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, json_option
+from barnabas.cli.output import Output
 from barnabas.cli.registry.client import Registry, registry_options
 from barnabas.cli.registry.compare import Stored, Verdict, compare
 from barnabas.cli.registry.files import pretty
@@ -26,7 +26,6 @@ LATEST = "latest"
 @click.argument("subject")
 @click.argument("old", required=False, metavar="[OLD]")
 @click.argument("new", required=False, metavar="[NEW]")
-@json_option
 @registry_options
 def diff_command(
     registry: Registry, subject: str, old: str | None, new: str | None, as_json: bool

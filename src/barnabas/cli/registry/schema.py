@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, json_option
+from barnabas.cli.output import Output
 from barnabas.cli.registry.client import RefusedError, Registry, registry_options
 from barnabas.cli.registry.files import TYPES, pretty, read_text, schema_body, type_of_file
 
@@ -57,7 +57,6 @@ _ABOUT = re.compile(r"\{(oldSchema|validateFields|compatibility):")
 @type_option
 @reference_option
 @normalize_option
-@json_option
 @registry_options
 def register_command(
     registry: Registry,
@@ -110,7 +109,6 @@ def _incompatible(
 @click.option("--id", "number", type=click.IntRange(0), help="The schema with this id.")
 @click.option("--raw", is_flag=True, help="Print the text as it is stored, not indented.")
 @click.option("--deleted", is_flag=True, help="Look among the deleted too.")
-@json_option
 @registry_options
 def get_command(
     registry: Registry,

@@ -8,7 +8,7 @@ import click
 
 from barnabas.base.config.properties import from_flags
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, json_option
+from barnabas.cli.output import Output
 from barnabas.cli.registry.client import Registry, registry_options
 
 MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
@@ -59,7 +59,6 @@ def config_group() -> None:
 )
 @_subject_option
 @own_option
-@json_option
 @registry_options
 def config_get_command(registry: Registry, subject: str | None, own: bool, as_json: bool) -> None:
     """Show settings."""
@@ -89,7 +88,6 @@ def _spelled(key: str) -> str:
 )
 @click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
 @_subject_option
-@json_option
 @registry_options
 def config_set_command(
     registry: Registry, pairs: tuple[str, ...], subject: str | None, as_json: bool
@@ -127,7 +125,6 @@ def read_settings(pairs: Iterable[str]) -> dict[str, Any]:
     epilog="\b\nExample:\n  barnabas registry config delete --subject orders-value\n",
 )
 @_subject_option
-@json_option
 @registry_options
 def config_delete_command(registry: Registry, subject: str | None, as_json: bool) -> None:
     """Delete the settings.
@@ -150,7 +147,6 @@ def mode_group() -> None:
 )
 @_subject_option
 @own_option
-@json_option
 @registry_options
 def mode_get_command(registry: Registry, subject: str | None, own: bool, as_json: bool) -> None:
     """Show the mode."""
@@ -167,7 +163,6 @@ def mode_get_command(registry: Registry, subject: str | None, own: bool, as_json
 @click.argument("mode", type=click.Choice(MODES, case_sensitive=False))
 @_subject_option
 @click.option("--force", is_flag=True, help="Set IMPORT even if there are schemas already.")
-@json_option
 @registry_options
 def mode_set_command(
     registry: Registry, mode: str, subject: str | None, force: bool, as_json: bool
@@ -181,7 +176,6 @@ def mode_set_command(
     "delete", epilog="\b\nExample:\n  barnabas registry mode delete --subject orders-value\n"
 )
 @_subject_option
-@json_option
 @registry_options
 def mode_delete_command(registry: Registry, subject: str | None, as_json: bool) -> None:
     """Delete the mode; the inherited one or READWRITE applies again."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.output import Output, Row
 from barnabas.cli.prompts import confirm
 from barnabas.cli.registry.client import RefusedError, Registry, registry_options
 from barnabas.cli.registry.schema import get_version
@@ -31,7 +31,6 @@ def subject_group() -> None:
     help="Only subjects with this prefix; by default those of all contexts.",
 )
 @click.option("--deleted", is_flag=True, help="List the deleted ones too.")
-@json_option
 @registry_options
 def list_command(registry: Registry, prefix: str, deleted: bool, as_json: bool) -> None:
     """List subjects."""
@@ -45,7 +44,6 @@ def list_command(registry: Registry, prefix: str, deleted: bool, as_json: bool) 
 )
 @click.argument("subject")
 @click.option("--deleted", is_flag=True, help="Show deleted versions too.")
-@json_option
 @registry_options
 def describe_command(registry: Registry, subject: str, deleted: bool, as_json: bool) -> None:
     """Show compatibility, mode and versions of a subject."""
@@ -99,7 +97,6 @@ def _version_row(registry: Registry, subject: str, number: int, is_deleted: bool
     help="Delete for good: data with these schemas can no longer be read.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@json_option
 @registry_options
 def delete_command(
     registry: Registry, subject: str, version: str | None, permanent: bool, yes: bool, as_json: bool

@@ -8,7 +8,7 @@ import click
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.option_sets import Function, with_options
-from barnabas.cli.output import Output, Row, counted, json_option
+from barnabas.cli.output import Output, Row, counted
 from barnabas.cli.prompts import confirm
 from barnabas.cli.reaching import reached
 
@@ -115,7 +115,6 @@ def command() -> None:
     "match",
     "match: all ACLs that apply to the names; any: ACLs with exactly these names.",
 )
-@json_option
 @connection_options
 @_words
 def list_command(connection: Connection, words: "AclWords", as_json: bool) -> None:
@@ -147,7 +146,6 @@ def list_command(connection: Connection, words: "AclWords", as_json: bool) -> No
     "--idempotent", is_flag=True, help="With --producer, for brokers older than Kafka 3.0."
 )
 @_pattern_option(PATTERNS, "literal", "prefixed: all names with this prefix.")
-@json_option
 @connection_options
 @_words
 def add_command(connection: Connection, words: "AclWords", as_json: bool) -> None:
@@ -170,7 +168,6 @@ def add_command(connection: Connection, words: "AclWords", as_json: bool) -> Non
     ("any", "match", *PATTERNS), "literal", "any: literal and prefixed ACLs with these names."
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@json_option
 @connection_options
 @_words
 def remove_command(connection: Connection, words: "AclWords", yes: bool, as_json: bool) -> None:

@@ -9,7 +9,7 @@ import click
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.option_sets import Function, with_options
-from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.output import Output, Row
 from barnabas.cli.reaching import reached
 from barnabas.kafka.client_quotas import KEYS, change_quota, entity_text, list_quotas
 
@@ -51,7 +51,6 @@ def command() -> None:
     "list",
     epilog="\b\nExamples:\n  barnabas quota list\n  barnabas quota list --user alice\n",
 )
-@json_option
 @connection_options
 @_entity
 def list_command(connection: Connection, entity: dict[str, str | None], as_json: bool) -> None:
@@ -83,7 +82,6 @@ def list_command(connection: Connection, entity: dict[str, str | None], as_json:
     + "".join(f"  {key:25} {words}\n" for key, words in KEYS.items()),
 )
 @click.argument("pairs", nargs=-1, required=True, metavar="QUOTA=VALUE...")
-@json_option
 @connection_options
 @_entity
 def set_command(
@@ -105,7 +103,6 @@ def set_command(
     "  barnabas quota remove --user alice producer_byte_rate\n",
 )
 @click.argument("keys", nargs=-1, metavar="[QUOTA]...")
-@json_option
 @connection_options
 @_entity
 def remove_command(

@@ -11,7 +11,7 @@ import click
 from barnabas.base.private_files import write_private
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode, from_code
-from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.output import Output, Row
 from barnabas.cli.prompts import read_password
 from barnabas.cli.reaching import reached
 
@@ -81,7 +81,6 @@ def command() -> None:
     type=click.Path(dir_okay=False),
     help="Write properties for clients there, mode 0600, and do not print the secret.",
 )
-@json_option
 @connection_options
 def create_command(
     connection: Connection,
@@ -126,7 +125,6 @@ def create_command(
 @click.option(
     "--owner", "owners", multiple=True, metavar="User:NAME", help="Only tokens of these owners."
 )
-@json_option
 @connection_options
 def list_command(connection: Connection, owners: tuple[str, ...], as_json: bool) -> None:
     """List the tokens that you may see. Their secrets are not shown."""
@@ -162,7 +160,6 @@ def list_command(connection: Connection, owners: tuple[str, ...], as_json: bool)
     metavar="SPAN",
     help="New lifetime from now; by default the brokers' limit.",
 )
-@json_option
 @connection_options
 def renew_command(connection: Connection, span_ms: int, as_json: bool) -> None:
     """Extend a token's life. Its secret is asked for, or read from standard input."""
@@ -188,7 +185,6 @@ def renew_command(connection: Connection, span_ms: int, as_json: bool) -> None:
     metavar="SPAN",
     help="Expire it after this time; by default at once.",
 )
-@json_option
 @connection_options
 def expire_command(connection: Connection, span_ms: int, as_json: bool) -> None:
     """End a token. Its secret is asked for, or read from standard input."""

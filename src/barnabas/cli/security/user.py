@@ -8,7 +8,7 @@ import click
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.option_sets import Function
-from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.output import Output, Row
 from barnabas.cli.prompts import confirm, new_password, read_password
 from barnabas.cli.reaching import reached
 from barnabas.kafka.scram_users import (
@@ -39,7 +39,6 @@ def command() -> None:
 
 
 @command.command("list", epilog="\b\nExample:\n  barnabas user list\n")
-@json_option
 @connection_options
 def list_command(connection: Connection, as_json: bool) -> None:
     """List users and how they log in. Passwords cannot be read."""
@@ -81,7 +80,6 @@ def _new_password_options(function: Function) -> Function:
 @click.argument("name")
 @_mechanism_option("Mechanism to log in with; by default both.")
 @_new_password_options
-@json_option
 @connection_options
 def create_command(
     connection: Connection,
@@ -112,7 +110,6 @@ def create_command(
 @click.argument("name")
 @_mechanism_option("Change only these mechanisms; by default all that the user has.")
 @_new_password_options
-@json_option
 @connection_options
 def password_command(
     connection: Connection,
@@ -142,7 +139,6 @@ def password_command(
 @click.argument("names", nargs=-1, required=True)
 @_mechanism_option("Remove only this mechanism; by default all.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@json_option
 @connection_options
 def delete_command(
     connection: Connection,

@@ -10,7 +10,7 @@ from barnabas.cli.config import alter as alter_config
 from barnabas.cli.config import overrides
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.output import Output, Row
 from barnabas.cli.prompts import confirm
 from barnabas.cli.records.positions import (
     HELP,
@@ -35,7 +35,6 @@ def command() -> None:
 )
 @click.option("--internal", is_flag=True, help="Show internal topics too.")
 @click.option("--match", metavar="REGEX", help="Only topics with a match in their name.")
-@json_option
 @connection_options
 def list_command(connection: Connection, internal: bool, match: str | None, as_json: bool) -> None:
     """List topics."""
@@ -74,7 +73,6 @@ def list_command(connection: Connection, internal: bool, match: str | None, as_j
 )
 @click.option("--if-not-exists", is_flag=True, help="Leave an existing topic alone.")
 @click.option("--validate-only", is_flag=True, help="Only check whether it could be done.")
-@json_option
 @connection_options
 def create_command(
     connection: Connection,
@@ -113,7 +111,6 @@ def create_command(
 
 @command.command("describe", epilog="\b\nExample:\n  barnabas topic describe orders\n")
 @click.argument("names", nargs=-1, required=True)
-@json_option
 @connection_options
 def describe_command(connection: Connection, names: tuple[str, ...], as_json: bool) -> None:
     """Show partitions, offsets and overrides."""
@@ -179,7 +176,6 @@ def _uuid_text(text: str) -> str:
 @click.option("--partitions", "-p", type=int, help="The new, greater number of partitions.")
 @click.option("--config", "-c", "pairs", multiple=True, metavar="KEY=VALUE", help="Set a property.")
 @click.option("--unset", multiple=True, metavar="KEY", help="Reset a property to its default.")
-@json_option
 @connection_options
 def alter_command(
     connection: Connection,
@@ -207,7 +203,6 @@ def alter_command(
 @click.argument("names", nargs=-1, required=True)
 @click.option("--if-exists", is_flag=True, help="Ignore topics that do not exist.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@json_option
 @connection_options
 def delete_command(
     connection: Connection, names: tuple[str, ...], if_exists: bool, yes: bool, as_json: bool
@@ -234,7 +229,6 @@ def delete_command(
 @click.option("--before", required=True, type=PositionType(), help=f"Where to cut: {HELP}.")
 @click.option("--partition", "-p", "chosen", multiple=True, type=int, help="Only this partition.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@json_option
 @connection_options
 def trim_command(
     connection: Connection,

@@ -8,7 +8,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.balance.options import Wishes, move_options
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Output, Row, first_few, json_option, print_json
+from barnabas.cli.output import Output, Row, first_few, print_json
 from barnabas.cli.reaching import reached
 
 
@@ -33,7 +33,6 @@ from barnabas.cli.reaching import reached
     help="Cancel moves under way: those of the plan, or all without a plan.",
 )
 @move_options
-@json_option
 @connection_options
 def reassign_command(
     connection: Connection,
@@ -145,7 +144,6 @@ def _cancel(
     help="If no in-sync replica is alive, elect another one; the records that it lacks are lost.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@json_option
 @connection_options
 def elect_leaders_command(
     connection: Connection,
