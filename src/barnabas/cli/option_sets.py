@@ -1,9 +1,15 @@
 """Sets of options that several commands have, given to each as one argument."""
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def option_set(*options: Callable[[Any], Any]) -> Callable[[Function], Function]:
+    """A decorator that gives a command several options, in this order."""
+    return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
 
 
 def with_options(

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 from typing import Any, Final
 
 import click
@@ -11,7 +10,7 @@ import click
 from barnabas.base.config.properties import from_flags
 from barnabas.cli.connection import DEFAULT_BOOTSTRAP
 from barnabas.cli.node_options import log_options, read_properties
-from barnabas.cli.option_sets import Function
+from barnabas.cli.option_sets import Function, option_set
 from barnabas.cli.output import Output, json_option
 
 BOOTSTRAP_VARIABLE: Final = "BARNABAS_BOOTSTRAP_SERVERS"
@@ -19,7 +18,7 @@ BOOTSTRAP_VARIABLE: Final = "BARNABAS_BOOTSTRAP_SERVERS"
 
 def service_options(whose: str, default_listener: str) -> Callable[[Function], Function]:
     """PROPERTIES, --bootstrap-servers, --listeners, --override, those of logs, and --json."""
-    options = (
+    return option_set(
         click.argument("properties", required=False, type=click.Path(dir_okay=False)),
         click.option(
             "--bootstrap-servers",
@@ -46,7 +45,6 @@ def service_options(whose: str, default_listener: str) -> Callable[[Function], F
         log_options,
         json_option,
     )
-    return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
 
 
 def say_ready(facts: Mapping[str, Any], text: str, *, as_json: bool) -> None:

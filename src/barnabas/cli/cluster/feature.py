@@ -10,7 +10,7 @@ from barnabas import __version__
 from barnabas.cli.admin import Admin
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode, from_code
-from barnabas.cli.option_sets import Function
+from barnabas.cli.option_sets import option_set
 from barnabas.cli.output import Output, Row, json_option
 from barnabas.cli.prompts import confirm
 from barnabas.cli.reaching import controller_option, reached
@@ -61,16 +61,11 @@ def describe_command(connection: Connection, controllers: str | None, as_json: b
     Output(as_json).rows(rows, ("feature", "min", "max", "finalized", "epoch"), "No features.")
 
 
-def _change_options(function: Function) -> Function:
-    for option in (
-        controller_option,
-        click.option("--yes", "-y", is_flag=True, help="Do not ask."),
-        click.option("--dry-run", is_flag=True, help="Only check whether it could be done."),
-    ):
-        function = option(function)
-    return function
-
-
+_change_options = option_set(
+    click.option("--dry-run", is_flag=True, help="Only check whether it could be done."),
+    click.option("--yes", "-y", is_flag=True, help="Do not ask."),
+    controller_option,
+)
 feature_option = click.option(
     "--feature",
     "-f",

@@ -7,7 +7,7 @@ import click
 
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.option_sets import Function
+from barnabas.cli.option_sets import Function, option_set
 from barnabas.cli.output import Output, Row, counted, row_of
 from barnabas.cli.prompts import confirm
 from barnabas.cli.reaching import reached
@@ -195,20 +195,17 @@ def list_of_type(
     Output(as_json).rows(rows, columns, f"There are no {kind} groups.")
 
 
-def which_option(function: Function) -> Function:
-    """--offsets, --members or --state, as `which`."""
-    for option in (
-        click.option("--state", "which", flag_value="state", help="Show epochs and coordinator."),
-        click.option(
-            "--members", "which", flag_value="members", help="Show members and what each has."
-        ),
-        click.option(
-            "--offsets",
-            "which",
-            flag_value="offsets",
-            default=True,
-            help="Show offsets and lag; this is the default.",
-        ),
-    ):
-        function = option(function)
-    return function
+which_option = option_set(
+    click.option(
+        "--offsets",
+        "which",
+        flag_value="offsets",
+        default=True,
+        help="Show offsets and lag; this is the default.",
+    ),
+    click.option(
+        "--members", "which", flag_value="members", help="Show members and what each has."
+    ),
+    click.option("--state", "which", flag_value="state", help="Show epochs and coordinator."),
+)
+"""--offsets, --members or --state, as `which`."""

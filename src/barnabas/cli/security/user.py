@@ -7,7 +7,7 @@ import click
 
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.option_sets import Function
+from barnabas.cli.option_sets import Function, option_set
 from barnabas.cli.output import Output, Row
 from barnabas.cli.prompts import confirm, new_password, read_password
 from barnabas.cli.reaching import reached
@@ -56,19 +56,16 @@ def list_command(connection: Connection, as_json: bool) -> None:
     Output(as_json).rows(rows, ("user", "mechanisms", "iterations"), "There are no users.")
 
 
-def _new_password_options(function: Function) -> Function:
-    for option in (
-        click.option("--generate", is_flag=True, help="Generate a password and print it."),
-        click.option(
-            "--iterations",
-            type=click.IntRange(4096, 16384),
-            default=ITERATIONS_DEFAULT,
-            show_default=True,
-            help="Iterations of PBKDF2: higher is slower to crack and to log in.",
-        ),
-    ):
-        function = option(function)
-    return function
+_new_password_options = option_set(
+    click.option(
+        "--iterations",
+        type=click.IntRange(4096, 16384),
+        default=ITERATIONS_DEFAULT,
+        show_default=True,
+        help="Iterations of PBKDF2: higher is slower to crack and to log in.",
+    ),
+    click.option("--generate", is_flag=True, help="Generate a password and print it."),
+)
 
 
 @command.command(
