@@ -69,9 +69,7 @@ class OffsetLister:
     ) -> Listed:
         """Return the offset of each partition. Raises KafkaException."""
         more: dict[str, Any] = {} if isolation is None else {"isolation_level": isolation}
-        client = self._client
-        if client is None:
-            client = self._client = self._make_client()
+        client = self._opened()
         try:
             return _told(client.list_offsets(dict(asked), request_timeout=timeout_s, **more))
         except KafkaException:
@@ -89,12 +87,9 @@ class OffsetLister:
 
         Raises KafkaException if the request cannot be made.
         """
-        client = self._client
-        if client is None:
-            client = self._client = self._make_client()
         found: Listed = {}
         errors: dict[tuple[str, int], KafkaError] = {}
-        answers = client.list_offsets(
+        answers = self._opened().list_offsets(
             dict(asked), request_timeout=timeout_s, isolation_level=isolation
         )
         for place, future in answers.items():
@@ -106,6 +101,11 @@ class OffsetLister:
         if errors:
             self._client = None
         return found, errors
+
+    def _opened(self) -> AdminClient:
+        if self._client is None:
+            self._client = self._make_client()
+        return self._client
 
     def close(self) -> None:
         """Let go of the client."""

@@ -243,41 +243,27 @@ class GroupService:
         if row.type == "Consumer":
             asked = ConsumerGroupDescribeRequest(group_ids=[row.name])
             answer: Any = access.at(address, CONSUMER_GROUP_DESCRIBE, asked)
-            (found,) = answer.groups
-            check(found.error_code, found.error_message, row.name)
-            members = [
-                Member(
-                    one.member_id,
-                    one.instance_id,
-                    one.client_id,
-                    one.client_host,
-                    tuple(
-                        (part.topic_name, number)
-                        for part in one.assignment.topic_partitions
-                        for number in part.partitions
-                    ),
-                )
-                for one in found.members
-            ]
-            assignor = found.assignor_name
         else:
             answer = access.at(address, DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[row.name]))
-            (found,) = answer.groups
-            check(found.error_code, found.error_message, row.name)
-            members = [
-                Member(
-                    one.member_id,
+        (found,) = answer.groups
+        check(found.error_code, found.error_message, row.name)
+        if row.type == "Consumer":
+            assignor = found.assignor_name
+            own = [(one.instance_id, _places_of(one.assignment)) for one in found.members]
+        else:
+            assignor = found.protocol_data
+            own = [
+                (
                     one.group_instance_id,
-                    one.client_id,
-                    one.client_host,
                     _assigned(bytes(one.member_assignment)) if row.protocol == "consumer" else (),
                 )
                 for one in found.members
             ]
-            assignor = found.protocol_data
-        state = GroupRow(
-            row.name, found.group_state, row.type, assignor or row.protocol, row.coordinator
-        )
+        members = [
+            Member(one.member_id, instance_id, one.client_id, one.client_host, places)
+            for one, (instance_id, places) in zip(found.members, own, strict=True)
+        ]
+        state = replace(row, state=found.group_state, protocol=assignor or row.protocol)
         return state, members
 
     def _committed(self, name: str) -> dict[Place, int]:
@@ -374,6 +360,14 @@ class GroupService:
 
 def _without(places: Iterable[Place], topics: Collection[str]) -> list[Place]:
     return [place for place in places if place[0] not in topics]
+
+
+def _places_of(assignment: Any) -> tuple[Place, ...]:
+    return tuple(
+        (part.topic_name, number)
+        for part in assignment.topic_partitions
+        for number in part.partitions
+    )
 
 
 def _assigned(data: bytes) -> tuple[Place, ...]:
