@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.sql.columns.frames import Frame
-from barnabas.sql.columns.stream_joins.keeping import keep
+from barnabas.sql.columns.stream_joins.joining import keep
 from barnabas.sql.columns.stream_joins.meeting import Arrivals
 from barnabas.sql.columns.vectors import of_values
 from barnabas.sql.runtime.bundles import BUNDLE_RECORDS_MAX, bundle_of, bundled, entries_of
