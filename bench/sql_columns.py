@@ -24,8 +24,7 @@ from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.analysis.analyse import analyse
 from barnabas.sql.analysis.commands import QueryCommand, apply
 from barnabas.sql.analysis.metastore import MetaStore
-from barnabas.sql.columns.readings import Readings
-from barnabas.sql.columns.sources import RawColumns
+from barnabas.sql.columns.sources import RawColumns, Readings
 from barnabas.sql.formats.catalog import format_named
 from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.functions.built_in import functions

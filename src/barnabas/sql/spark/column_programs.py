@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from barnabas.schemas.registry_client import SchemaStore
-from barnabas.sql.columns.aggregates.joined import (
+from barnabas.sql.columns.aggregates.programs import (
+    AggregateProgram,
     JoinedAggregateProgram,
+    aggregate_program,
     joined_aggregate_program,
 )
-from barnabas.sql.columns.aggregates.programs import AggregateProgram, aggregate_program
 from barnabas.sql.columns.channels import (
     ChannelProgram,
     ChannelSource,

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.schemas.registry_client import RegistryClient
-from barnabas.sql.columns.readings import Readings, name_of
-from barnabas.sql.columns.sources import RawColumns, column_source
+from barnabas.sql.columns.sources import RawColumns, Readings, column_source, name_of
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.catalog import format_named
 from barnabas.sql.formats.format import RecordPart
