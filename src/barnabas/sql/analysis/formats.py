@@ -20,7 +20,7 @@ from barnabas.sql.formats.catalog import (
     key_wrapping,
     value_wrapping,
 )
-from barnabas.sql.formats.checks import check_properties
+from barnabas.sql.formats.format import check_properties
 from barnabas.sql.names import backquoted
 from barnabas.sql.plan.steps import FormatChoice, Formats
 from barnabas.sql.schema import Column, Part, Schema

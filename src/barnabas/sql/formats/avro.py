@@ -31,7 +31,6 @@ from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import Schema, Type
 from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
 from barnabas.sql.formats.connect_data import Convert, Writing, row_reader, row_writer, writer
 from barnabas.sql.formats.connect_schema import finite, is_decimal, of_columns, scale_of
 from barnabas.sql.formats.format import (
@@ -40,6 +39,8 @@ from barnabas.sql.formats.format import (
     RecordPart,
     SchemaTranslator,
     Serializer,
+    check_properties,
+    has_other_than_string_keys,
 )
 from barnabas.sql.formats.registry_wire import (
     FULL_SCHEMA_NAME,

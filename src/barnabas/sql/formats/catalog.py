@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.avro import NAMESPACE as AVRO_NAMESPACE
 from barnabas.sql.formats.avro import AvroFormat
-from barnabas.sql.formats.checks import columns_text
 from barnabas.sql.formats.delimited import DelimitedFormat
-from barnabas.sql.formats.format import Format
+from barnabas.sql.formats.format import Format, columns_text
 from barnabas.sql.formats.json import JsonFormat
 from barnabas.sql.formats.json_sr import JsonSchemaFormat
 from barnabas.sql.formats.kafka import KafkaFormat, NoneFormat

@@ -22,13 +22,13 @@ from barnabas.java.time.units import DAY_MS
 from barnabas.schemas.errors import FormatError
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.base64_text import decode_bytes, encode_bytes
-from barnabas.sql.formats.checks import check_properties
 from barnabas.sql.formats.format import (
     Deserializer,
     Format,
     RecordPart,
     Serializer,
     check_count,
+    check_properties,
     topic_of,
 )
 from barnabas.sql.formats.json_reading import time_message

@@ -9,15 +9,17 @@ from those of a statement.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.schemas.data.schema import Schema
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import SchemaStore, StoredSchema
+from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.connect_schema import to_columns
 from barnabas.sql.runtime.records import Row
 from barnabas.sql.schema import Column, Part
+from barnabas.sql.types import STRING, Array, Map, SqlType, Struct
 
 Serializer = Callable[[Row | None], bytes | None]
 Deserializer = Callable[[bytes | None], Row | None]
@@ -123,3 +125,39 @@ def check_count(expected: int, row: Row, subject: str) -> None:
             f"Column count mismatch on serialization. topic: {topic_of(subject)}, "
             f"expected: {expected}, got: {len(row)}"
         )
+
+
+def check_properties(
+    format_name: str, properties: Mapping[str, str], supported: Iterable[str]
+) -> None:
+    """Raise AnalysisError for a property that the format does not know, or that is empty."""
+    unknown = [name for name in properties if name not in set(supported)]
+    if unknown:
+        raise AnalysisError(
+            f"{format_name} does not support the following configs: [{', '.join(unknown)}]"
+        )
+    for name, value in properties.items():
+        if not value.strip():
+            shown = ", ".join(f"{key}={text}" for key, text in properties.items())
+            raise AnalysisError(f"{name} cannot be empty. Format configuration: {{{shown}}}")
+
+
+def has_other_than_string_keys(columns: Sequence[Column]) -> bool:
+    """Return whether a column has, at any depth, a map whose keys are not STRING."""
+    return any(_other_keys(column.type) for column in columns)
+
+
+def _other_keys(sql_type: SqlType) -> bool:
+    if isinstance(sql_type, Map):
+        return sql_type.key != STRING or _other_keys(sql_type.value)
+    if isinstance(sql_type, Array):
+        return _other_keys(sql_type.item)
+    if isinstance(sql_type, Struct):
+        return any(_other_keys(field.type) for field in sql_type.fields)
+    return False
+
+
+def columns_text(columns: Sequence[Column]) -> str:
+    """Columns as a list in brackets, as messages about formats have them."""
+    texts = [f"{column} KEY" if column.part is Part.KEY else str(column) for column in columns]
+    return f"[{', '.join(texts)}]"

@@ -7,13 +7,14 @@ from typing import Any
 
 from barnabas.schemas.errors import FormatError
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
 from barnabas.sql.formats.format import (
     Deserializer,
     Format,
     RecordPart,
     Serializer,
     check_count,
+    check_properties,
+    has_other_than_string_keys,
     part_name,
     topic_of,
 )

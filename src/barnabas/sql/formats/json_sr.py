@@ -21,7 +21,6 @@ from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.base64_text import decode_bytes, encode_bytes
-from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
 from barnabas.sql.formats.connect_data import OMITTED, Convert, Writing, row_reader, row_writer
 from barnabas.sql.formats.connect_schema import (
     finite,
@@ -36,6 +35,8 @@ from barnabas.sql.formats.format import (
     RecordPart,
     SchemaTranslator,
     Serializer,
+    check_properties,
+    has_other_than_string_keys,
 )
 from barnabas.sql.formats.json import parse
 from barnabas.sql.formats.json_reading import MismatchError, compact_json, json_scanner

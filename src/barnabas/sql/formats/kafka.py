@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from barnabas.schemas.errors import FormatError
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.checks import check_properties, columns_text
 from barnabas.sql.formats.format import (
     Deserializer,
     Format,
     RecordPart,
     Serializer,
     check_count,
+    check_properties,
+    columns_text,
     topic_of,
 )
 from barnabas.sql.runtime.records import Row

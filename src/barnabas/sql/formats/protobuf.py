@@ -15,7 +15,6 @@ from barnabas.schemas.registry_client import SchemaStore, StoredSchema
 from barnabas.schemas.schema import SchemaFault
 from barnabas.schemas.wire_format import decode_indexes, encode_indexes
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
 from barnabas.sql.formats.connect_data import Writing, row_reader, row_writer
 from barnabas.sql.formats.connect_schema import of_columns
 from barnabas.sql.formats.format import (
@@ -25,6 +24,8 @@ from barnabas.sql.formats.format import (
     SchemaTranslator,
     Serializer,
     check_count,
+    check_properties,
+    has_other_than_string_keys,
     topic_of,
 )
 from barnabas.sql.formats.protobuf_data import from_message, to_message

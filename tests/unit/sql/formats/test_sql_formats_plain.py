@@ -19,9 +19,8 @@ from barnabas.sql.formats.catalog import (
     key_wrapping,
     value_wrapping,
 )
-from barnabas.sql.formats.checks import check_properties
 from barnabas.sql.formats.delimited import CsvError, join_line, split_line
-from barnabas.sql.formats.format import RecordPart
+from barnabas.sql.formats.format import RecordPart, check_properties
 from barnabas.sql.formats.windowed import windowed_deserializer, windowed_serializer
 from barnabas.sql.runtime.records import WindowBounds
 from barnabas.sql.schema import Column, Part
