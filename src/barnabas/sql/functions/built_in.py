@@ -7,7 +7,6 @@ from barnabas.sql.functions import (  # noqa: F401  their import declares functi
     dates,
     encodings,
     extremes,
-    geo,
     json,
     lambdas,
     masks,
