@@ -18,11 +18,10 @@ from barnabas.sql.engine.pull import PullQuery
 from barnabas.sql.engine.push import End, PushQuery, PushRow
 from barnabas.sql.errors import SqlError
 from barnabas.sql.schema import Schema
-from barnabas.sql.server.answers import error_body, print_answer, run_push
+from barnabas.sql.server.answers import Mailbox, error_body, print_answer, run_push
 from barnabas.sql.server.bodies import one_query, parse_object, session_of, text_member
 from barnabas.sql.server.entities import fields
 from barnabas.sql.server.errors import SERVER_ERROR, ApiError, of_sql
-from barnabas.sql.server.mailbox import Mailbox
 from barnabas.sql.server.metrics import ServerMetrics
 from barnabas.sql.server.printing import printer_of
 from barnabas.sql.server.values import row_text
