@@ -64,9 +64,7 @@ SMALLER_FOR_A_REASON = {
     "schemas/data/cache": "for converters and transforms",
     "schemas/errors": "for all formats and their users",
     "sql/analysis/filters": "WHERE's planner imports HAVING's node, and both check conditions",
-    "sql/formats/base64_text": "for three formats",
     "sql/functions/built_in": "imports all functions, which import the catalog",
-    "sql/runtime/joined_rows": "for three kinds of joins",
     "sql/runtime/records": "for all steps",
     "streams/errors": "for all of streams, and its commands",
 }

@@ -12,10 +12,10 @@ from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.analysis.metastore import DataSource
 from barnabas.sql.engine.cluster import Cluster, Follower, Start
 from barnabas.sql.plan.steps import TableSource
+from barnabas.sql.runtime.ends import header_value
 from barnabas.sql.runtime.evaluation import no_log
 from barnabas.sql.runtime.records import Row, WindowBounds
 from barnabas.sql.runtime.rows_encoding import encode_key
-from barnabas.sql.runtime.source_columns import header_value
 from barnabas.sql.runtime.topics import TopicReader, TopicRecord
 
 _log = logging.getLogger(__name__)

@@ -21,7 +21,6 @@ from barnabas.java.numbers import (
 from barnabas.java.time.units import DAY_MS
 from barnabas.schemas.errors import FormatError
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.base64_text import decode_bytes, encode_bytes
 from barnabas.sql.formats.format import (
     Deserializer,
     Format,
@@ -32,6 +31,7 @@ from barnabas.sql.formats.format import (
     topic_of,
 )
 from barnabas.sql.formats.json_reading import time_message
+from barnabas.sql.java_text import decode_bytes, encode_bytes
 from barnabas.sql.runtime.records import Row
 from barnabas.sql.schema import Column
 from barnabas.sql.types import BaseType, Decimal, Primitive, Value

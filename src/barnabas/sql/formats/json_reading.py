@@ -33,8 +33,8 @@ from barnabas.java.numbers import (
     parse_whole,
 )
 from barnabas.java.time.units import DAY_MS
-from barnabas.sql.formats.base64_text import decode_bytes
 from barnabas.sql.formats.json_writing import double_json, json_string
+from barnabas.sql.java_text import decode_bytes
 from barnabas.sql.types import Array, BaseType, Decimal, Map, Primitive, SqlType, Struct, Value
 
 

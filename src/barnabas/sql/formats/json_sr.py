@@ -20,7 +20,6 @@ from barnabas.schemas.data.schema import Schema, Type
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.base64_text import decode_bytes, encode_bytes
 from barnabas.sql.formats.connect_data import OMITTED, Convert, Writing, row_reader, row_writer
 from barnabas.sql.formats.connect_schema import (
     finite,
@@ -53,6 +52,7 @@ from barnabas.sql.formats.registry_wire import (
     wire_deserializer,
     wire_serializer,
 )
+from barnabas.sql.java_text import decode_bytes, encode_bytes
 from barnabas.sql.runtime.records import Row
 from barnabas.sql.schema import Column
 

@@ -12,7 +12,7 @@ from decimal import Decimal as Number
 from json import encoder as json_encoder
 
 from barnabas.java.numbers import double_text
-from barnabas.sql.formats.base64_text import encode_bytes
+from barnabas.sql.java_text import encode_bytes
 from barnabas.sql.types import Array, BaseType, Decimal, Map, Primitive, SqlType, Value
 
 Writer = Callable[[Value], str]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import decimal
 import re
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions.catalog import scalar
 from barnabas.sql.functions.json_text import MISSING, Json, parse, parse_at, skip_blank, write
 from barnabas.sql.functions.ordering import key_of
-from barnabas.sql.java_text import text_maker
+from barnabas.sql.java_text import encode_bytes, text_maker
 from barnabas.sql.types import Array, BaseType, Map, SqlType, Struct, Value
 
 JSON = "JSON"
@@ -251,7 +250,7 @@ def _prepared(value: Value, sql_type: SqlType | None) -> Json:
             return {f.name: _prepared(value[f.name], f.type) for f in fields_in_order}
     match sql_type.base:
         case BaseType.BYTES:
-            return base64.b64encode(value).decode("ascii")
+            return encode_bytes(value)
         case BaseType.DATE:
             return date_text(value)
         case BaseType.TIME:

@@ -20,6 +20,7 @@ from barnabas.sql.runtime.aggregates import (
     StreamAggregateNode,
     TableAggregateNode,
 )
+from barnabas.sql.runtime.ends import SinkNode, source_columns, timestamp_reader
 from barnabas.sql.runtime.evaluation import Compiler, Log, no_log
 from barnabas.sql.runtime.forms import (
     AggregateForm,
@@ -31,14 +32,11 @@ from barnabas.sql.runtime.forms import (
     SourceForm,
 )
 from barnabas.sql.runtime.graph import Flow, Graph, Parts, changed
-from barnabas.sql.runtime.joined_rows import Joiner, joiner
-from barnabas.sql.runtime.layout import Layout, picker
+from barnabas.sql.runtime.layout import Joiner, Layout, joiner, picker
 from barnabas.sql.runtime.mentions import mentioned_names, names_of, references
 from barnabas.sql.runtime.node import Node
 from barnabas.sql.runtime.records import Record, Row
 from barnabas.sql.runtime.sessions import SessionAggregateNode
-from barnabas.sql.runtime.sinks import SinkNode, timestamp_reader
-from barnabas.sql.runtime.source_columns import source_columns
 from barnabas.sql.runtime.stage import Exit, Result, StagedPlan
 from barnabas.sql.runtime.stream_joins import StreamStreamJoinNode, StreamTableJoinNode
 from barnabas.sql.runtime.streams import (

@@ -19,7 +19,7 @@ from typing import Any
 
 from barnabas.java.time.units import DAY_MS
 from barnabas.sql.runtime.bundles import entries_of
-from barnabas.sql.runtime.joined_rows import Joiner
+from barnabas.sql.runtime.layout import Joiner
 from barnabas.sql.runtime.node import (
     Node,
     OpenStore,

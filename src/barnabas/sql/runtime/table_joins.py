@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from hashlib import blake2b
 
-from barnabas.sql.runtime.joined_rows import Joiner
+from barnabas.sql.runtime.layout import Joiner
 from barnabas.sql.runtime.node import Node, OpenStore, StoreKey, TableNode, nowhere, store_key
 from barnabas.sql.runtime.records import Record, Row
 from barnabas.sql.runtime.rows_encoding import decode_key, encode_key, pack

@@ -16,7 +16,7 @@ from barnabas.sql.columns.stream_joins.meeting import Arrivals
 from barnabas.sql.columns.vectors import of_values
 from barnabas.sql.runtime.bundles import BUNDLE_RECORDS_MAX, bundle_of, bundled, entries_of
 from barnabas.sql.runtime.driver import MemoryStore
-from barnabas.sql.runtime.joined_rows import joiner
+from barnabas.sql.runtime.layout import joiner
 from barnabas.sql.runtime.records import Record
 from barnabas.sql.runtime.stream_joins import LEFT, StreamStreamJoinNode
 from barnabas.sql.syntax.tree import Within

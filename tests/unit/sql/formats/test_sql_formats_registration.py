@@ -6,8 +6,8 @@ import pytest
 
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.memory_registry import MemoryRegistry
+from barnabas.sql.engine.applying import register_columns
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.registration import register_columns
 from barnabas.sql.schema import Column
 from barnabas.sql.types import INTEGER
 
