@@ -10,7 +10,7 @@ from barnabas.sql.errors import AnalysisError
 from barnabas.sql.plan import steps
 from barnabas.sql.plan.steps import Step
 
-_PASSIVE = (steps.StreamFilter, steps.StreamSelect, steps.TableFilter, steps.TableSelect)
+_PASSIVE = (steps.Filter, steps.Select)
 _MUST_MATCH: dict[type, tuple[str, ...]] = {
     steps.StreamSink: ("formats", "topic", "timestamp"),
     steps.TableSink: ("formats", "topic", "timestamp"),

@@ -55,43 +55,39 @@ class TimestampColumn:
 
 
 @dataclass(frozen=True)
-class StreamSource:
+class Source:
+    """What a source reads."""
+
+    topic: str
+    formats: Formats
+    schema: Schema
+    timestamp: TimestampColumn | None = None
+    window: WindowInfo | None = None
+
+
+class StreamSource(Source):
     """Records of a topic as events."""
 
-    topic: str
-    formats: Formats
-    schema: Schema
-    timestamp: TimestampColumn | None = None
-    window: WindowInfo | None = None
 
-
-@dataclass(frozen=True)
-class TableSource:
+class TableSource(Source):
     """Records of a topic as the last value of each key; a null value deletes."""
 
-    topic: str
-    formats: Formats
-    schema: Schema
-    timestamp: TimestampColumn | None = None
-    window: WindowInfo | None = None
-
 
 @dataclass(frozen=True)
-class StreamFilter:
+class Filter:
+    """What passes is decided by a condition."""
+
+    source: Step
+    condition: Expression
+    schema: Schema
+
+
+class StreamFilter(Filter):
     """Passes the records that meet the condition."""
 
-    source: Step
-    condition: Expression
-    schema: Schema
 
-
-@dataclass(frozen=True)
-class TableFilter:
+class TableFilter(Filter):
     """A row that no longer meets the condition is deleted downstream."""
-
-    source: Step
-    condition: Expression
-    schema: Schema
 
 
 @dataclass(frozen=True)
@@ -103,41 +99,38 @@ class SelectedColumn:
 
 
 @dataclass(frozen=True)
-class StreamSelect:
+class Select:
+    """What the columns of the value are calculated from."""
+
+    source: Step
+    key_names: tuple[str, ...]
+    selected: tuple[SelectedColumn, ...]
+    schema: Schema
+
+
+class StreamSelect(Select):
     """Calculates the columns of the value; the key stays (its columns may get other names)."""
 
-    source: Step
-    key_names: tuple[str, ...]
-    selected: tuple[SelectedColumn, ...]
-    schema: Schema
 
-
-@dataclass(frozen=True)
-class TableSelect:
+class TableSelect(Select):
     """As StreamSelect, for old and new rows of a table."""
 
+
+@dataclass(frozen=True)
+class NewKey:
+    """What a new key, or the key of a group, is calculated from."""
+
     source: Step
-    key_names: tuple[str, ...]
-    selected: tuple[SelectedColumn, ...]
+    expressions: tuple[Expression, ...]
     schema: Schema
 
 
-@dataclass(frozen=True)
-class StreamSelectKey:
+class StreamSelectKey(NewKey):
     """Gives each record a new key (PARTITION BY, or a join on something else than the key)."""
 
-    source: Step
-    expressions: tuple[Expression, ...]
-    schema: Schema
 
-
-@dataclass(frozen=True)
-class TableSelectKey:
+class TableSelectKey(NewKey):
     """As StreamSelectKey; the result is the table of the last row of each new key."""
-
-    source: Step
-    expressions: tuple[Expression, ...]
-    schema: Schema
 
 
 @dataclass(frozen=True)
@@ -152,13 +145,8 @@ class StreamFlatMap:
     schema: Schema
 
 
-@dataclass(frozen=True)
-class StreamGroupBy:
+class StreamGroupBy(NewKey):
     """Groups by expressions; a record for which one of them is null (or fails) is left out."""
-
-    source: Step
-    expressions: tuple[Expression, ...]
-    schema: Schema
 
 
 @dataclass(frozen=True)
@@ -169,18 +157,13 @@ class StreamGroupByKey:
     schema: Schema
 
 
-@dataclass(frozen=True)
-class TableGroupBy:
+class TableGroupBy(NewKey):
     """As StreamGroupBy, of a table: the old row is taken out of its group, the new one added."""
 
-    source: Step
-    expressions: tuple[Expression, ...]
-    schema: Schema
-
 
 @dataclass(frozen=True)
-class StreamAggregate:
-    """Aggregates each group; `kept` are columns of the source that hold a group's last value.
+class Aggregate:
+    """What is calculated of a group; `kept` are columns of the source that hold its last value.
 
     The aggregates' columns are called KSQL_AGG_VARIABLE_0, …
     """
@@ -189,6 +172,10 @@ class StreamAggregate:
     kept: tuple[str, ...]
     functions: tuple[FunctionCall, ...]
     schema: Schema
+
+
+class StreamAggregate(Aggregate):
+    """Aggregates each group of records."""
 
 
 @dataclass(frozen=True)
@@ -202,14 +189,8 @@ class StreamWindowedAggregate:
     schema: Schema
 
 
-@dataclass(frozen=True)
-class TableAggregate:
+class TableAggregate(Aggregate):
     """As StreamAggregate; old rows of the table are taken out of their aggregates."""
-
-    source: Step
-    kept: tuple[str, ...]
-    functions: tuple[FunctionCall, ...]
-    schema: Schema
 
 
 @dataclass(frozen=True)
@@ -233,25 +214,22 @@ class StreamStreamJoin:
 
 
 @dataclass(frozen=True)
-class StreamTableJoin:
+class KeyJoin:
+    """A join to a table by its key; `key_name` is that of a StreamStreamJoin."""
+
+    kind: JoinKind
+    key_name: str
+    left: Step
+    right: Step
+    schema: Schema
+
+
+class StreamTableJoin(KeyJoin):
     """Joins each record of a stream with the table's row of that moment."""
 
-    kind: JoinKind
-    key_name: str
-    left: Step
-    right: Step
-    schema: Schema
 
-
-@dataclass(frozen=True)
-class TableTableJoin:
+class TableTableJoin(KeyJoin):
     """Joins the rows of two tables that have the same key."""
-
-    kind: JoinKind
-    key_name: str
-    left: Step
-    right: Step
-    schema: Schema
 
 
 @dataclass(frozen=True)
@@ -266,8 +244,8 @@ class ForeignKeyJoin:
 
 
 @dataclass(frozen=True)
-class StreamSink:
-    """Writes the result to its topic; `timestamp` replaces the records' timestamps."""
+class Sink:
+    """What a sink writes; `timestamp` replaces the records' timestamps."""
 
     source: Step
     topic: str
@@ -276,15 +254,12 @@ class StreamSink:
     timestamp: TimestampColumn | None = None
 
 
-@dataclass(frozen=True)
-class TableSink:
+class StreamSink(Sink):
+    """Writes the result to its topic."""
+
+
+class TableSink(Sink):
     """As StreamSink; a row that was deleted is written as a null value."""
-
-    source: Step
-    topic: str
-    formats: Formats
-    schema: Schema
-    timestamp: TimestampColumn | None = None
 
 
 Step: TypeAlias = (
