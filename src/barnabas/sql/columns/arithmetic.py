@@ -6,15 +6,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from barnabas.sql import types
 from barnabas.sql.columns.compiling import Compiling, Kernel
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.functions import MAPPED, mapped
 from barnabas.sql.columns.text_functions import joined_texts
-from barnabas.sql.columns.vectors import Numbers, Vector, both_valid
+from barnabas.sql.columns.vectors import Numbers, Vector, both_valid, truth_texts, whole_texts
 from barnabas.sql.expressions.casts import cast_maker
 from barnabas.sql.syntax import expressions as nodes
 from barnabas.sql.syntax.expressions import ArithmeticOperator
@@ -147,22 +145,12 @@ def same(vector: Vector) -> Any:
     return vector.data
 
 
-def _number_texts(vector: Vector) -> Any:
-    mask = None if vector.valid is None else ~vector.valid
-    return pa.array(vector.data, mask=mask).cast(pa.string())
-
-
-def _boolean_texts(vector: Vector) -> Any:
-    mask = None if vector.valid is None else ~vector.valid
-    return pc.if_else(pa.array(vector.data, mask=mask), "true", "false")
-
-
 CASTS: Final[dict[tuple[BaseType, BaseType], Callable[[Vector], Any]]] = {
     (BaseType.INTEGER, BaseType.BIGINT): same,
     (BaseType.BIGINT, BaseType.INTEGER): lambda vector: wrap_integers(vector.data),
     (BaseType.INTEGER, BaseType.DOUBLE): lambda vector: vector.data.astype(np.float64),
     (BaseType.BIGINT, BaseType.DOUBLE): lambda vector: vector.data.astype(np.float64),
-    (BaseType.INTEGER, BaseType.STRING): _number_texts,
-    (BaseType.BIGINT, BaseType.STRING): _number_texts,
-    (BaseType.BOOLEAN, BaseType.STRING): _boolean_texts,
+    (BaseType.INTEGER, BaseType.STRING): whole_texts,
+    (BaseType.BIGINT, BaseType.STRING): whole_texts,
+    (BaseType.BOOLEAN, BaseType.STRING): truth_texts,
 }

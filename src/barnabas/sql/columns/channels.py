@@ -24,7 +24,7 @@ from barnabas.sql.columns.sources import (
     column_source,
     headers_behind,
 )
-from barnabas.sql.columns.steps import ColumnChain, steps_of
+from barnabas.sql.columns.steps import ColumnChain, stateless_from_topic, steps_of
 from barnabas.sql.columns.vectors import (
     Indexes,
     Mask,
@@ -37,12 +37,11 @@ from barnabas.sql.columns.vectors import (
     vector_of,
 )
 from barnabas.sql.functions.catalog import Function
-from barnabas.sql.plan.steps import StreamSource
-from barnabas.sql.runtime.forms import KeyForm, NeededKeyForm, SourceForm
+from barnabas.sql.runtime.forms import KeyForm, NeededKeyForm
 from barnabas.sql.runtime.node import Node
 from barnabas.sql.runtime.records import Record, Row
 from barnabas.sql.runtime.rows_encoding import partition_of
-from barnabas.sql.runtime.stage import Channel, Exit, Stage
+from barnabas.sql.runtime.stage import Channel, Stage
 from barnabas.sql.runtime.topics import TopicReader
 from barnabas.sql.schema import Column
 from barnabas.sql.types import Value
@@ -164,12 +163,8 @@ def _rows(columns: Sequence[Any], size: int) -> list[Row]:
 
 
 def _stored(vector: Vector) -> Any:
-    if vector.is_arrow:
-        return vector.data
     kind = arrow_type(vector.type)
-    if kind is None:
-        return vector.to_list()
-    return pa.array(vector.data, kind, mask=None if vector.valid is None else ~vector.valid)
+    return vector.to_list() if kind is None else vector.to_arrow(kind)
 
 
 def _vector(column: Column, stored: Any) -> Vector:
@@ -266,12 +261,11 @@ def _channel_columns(
     headers: Sequence[Sequence[Header]] | None,
     rowless: Mask | None = None,
 ) -> ChannelColumns:
-    has_key = np.ones(len(frame), np.bool_) if frame.has_key is None else frame.has_key
     return ChannelColumns(
         partition,
         offsets,
         pa.array(frame.timestamps, pa.int64()),
-        pa.array(has_key),
+        pa.array(frame.keyed()),
         pa.array(np.ones(len(frame), np.bool_) if rowless is None else ~rowless),
         [_stored(vector) for vector in frame.keys],
         [_stored(vector) for vector in frame.columns],
@@ -413,18 +407,15 @@ def channel_program(
     reader: Callable[[], TopicReader],
 ) -> ChannelProgram | None:
     """The stage for batches of an input's records; None if it can only run row by row."""
-    if stage.stores or stage.takes_batches or len(stage.outputs) != 1:
+    found = stateless_from_topic(stage, place)
+    if found is None or len(stage.outputs) != 1:
         return None
+    form, between = found
     channel = stage.outputs[0]
-    first, *between = stage.chain(place)
-    if not isinstance(channel, Channel) or not between or not isinstance(between[-1], Exit):
+    if not isinstance(channel, Channel) or not channel.keys:
         return None
-    if not isinstance(first.form, SourceForm) or not isinstance(first.form.step, StreamSource):
-        return None
-    if not channel.keys:
-        return None
-    source = column_source(first.form, schemas, reader)
-    steps = steps_of(between[:-1], functions)
+    source = column_source(form, schemas, reader)
+    steps = steps_of(between, functions)
     if source is None or steps is None:
         return None
     return ChannelProgram(ColumnChain(stage, place, source, steps), channel)

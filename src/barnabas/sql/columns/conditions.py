@@ -13,7 +13,9 @@ from barnabas.sql import types
 from barnabas.sql.columns.arithmetic import PLAIN_NUMBERS
 from barnabas.sql.columns.compiling import Compiling, Kernel
 from barnabas.sql.columns.frames import Frame
+from barnabas.sql.columns.text_functions import not_ascii
 from barnabas.sql.columns.vectors import (
+    FLAT,
     WHOLE,
     Indexes,
     Mask,
@@ -72,7 +74,7 @@ def compared(compiler: Compiling, node: nodes.Comparison) -> Kernel | None:
         if base is BaseType.STRING:
             data = mask_of(how.texts(one.data, other.data).fill_null(False))
             if node.operator not in _EQUALITIES:
-                frame.doubt |= _not_ascii(one) | _not_ascii(other)
+                frame.doubt |= not_ascii(one.data) | not_ascii(other.data)
         elif base is BaseType.DOUBLE and node.operator in _DIFFERING:
             data = (one.data < other.data) | (one.data > other.data)
         else:
@@ -87,10 +89,6 @@ def compared(compiler: Compiling, node: nodes.Comparison) -> Kernel | None:
         return Vector(types.BOOLEAN, data)
 
     return kernel
-
-
-def _not_ascii(vector: Vector) -> Mask:
-    return ~mask_of(pc.string_is_ascii(vector.data).fill_null(True))
 
 
 def _comparable(
@@ -237,7 +235,7 @@ def searched_case(compiler: Compiling, node: nodes.SearchedCase) -> Kernel | Non
     sql_type = compiler.type_of(node)
     results = [when.result for when in node.whens]
     default = node.default or nodes.NullLiteral()
-    if sql_type is None or sql_type.base not in _CHOSEN:
+    if sql_type is None or sql_type.base not in FLAT:
         return None
     if any(compiler.type_of(result) not in (sql_type, None) for result in (*results, default)):
         return None
@@ -258,9 +256,6 @@ def searched_case(compiler: Compiling, node: nodes.SearchedCase) -> Kernel | Non
         return _merged(sql_type, place, vectors)
 
     return kernel
-
-
-_CHOSEN: Final = (*WHOLE, BaseType.DOUBLE, BaseType.BOOLEAN, BaseType.STRING)
 
 
 def _chosen(compiler: Compiling, expression: Expression, sql_type: SqlType) -> Kernel:

@@ -38,6 +38,10 @@ class Frame:
     def __len__(self) -> int:
         return len(self.places)
 
+    def keyed(self) -> Mask:
+        """Return which records have a key."""
+        return np.ones(len(self), np.bool_) if self.has_key is None else self.has_key
+
     def part(self, at: Indexes) -> Frame:
         """The records at these places of the frame, as a frame of their own."""
         part = Frame(
@@ -71,23 +75,21 @@ def together(frames: Sequence[Frame]) -> Frame:
         return frames[0]
     places = np.concatenate([frame.places for frame in frames])
     order = np.argsort(places, kind="stable")
-    has_key = None
-    if any(frame.has_key is not None for frame in frames):
-        has_key = np.concatenate(
-            [
-                np.ones(len(frame), np.bool_) if frame.has_key is None else frame.has_key
-                for frame in frames
-            ]
-        )[order]
+    return joined(frames, order, places[order])
+
+
+def joined(frames: Sequence[Frame], order: Indexes, places: Indexes) -> Frame:
+    """The records of frames behind each other, taken in this order; `places`: theirs in it."""
+    has_key = np.concatenate([frame.keyed() for frame in frames])
 
     def all_of(parts: Sequence[Sequence[Vector]]) -> list[Vector]:
         return [concatenated(column).take(order) for column in zip(*parts, strict=True)]
 
     return Frame(
-        places[order],
+        places,
         all_of([frame.columns for frame in frames]),
         all_of([frame.keys for frame in frames]),
-        has_key,
+        None if has_key.all() else has_key[order],
         np.concatenate([frame.timestamps for frame in frames])[order],
-        np.zeros(len(order), np.bool_),
+        np.concatenate([frame.doubt for frame in frames])[order],
     )

@@ -18,6 +18,7 @@ from barnabas.sql.columns import number_functions, text_functions
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.text_functions import Form, Literals
 from barnabas.sql.columns.vectors import (
+    FLAT,
     WHOLE,
     Indexes,
     Mask,
@@ -158,11 +159,9 @@ def _distinct(vector: Vector) -> tuple[list[Value], Indexes]:
 
 # --- NULL ------------------------------------------------------------------------------------
 
-_CHOSEN: Final = (*WHOLE, BaseType.DOUBLE, BaseType.BOOLEAN, BaseType.STRING)
-
 
 def _have_the_results_type(call: Call) -> bool:
-    return call.result.base in _CHOSEN and all(
+    return call.result.base in FLAT and all(
         argument.taken_type == call.result for argument in call.meant.arguments
     )
 

@@ -7,7 +7,7 @@ that a later one of the same key replaces before any record sees them are not wr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -18,7 +18,14 @@ from barnabas.sql.columns.channels import ChannelEnd, Sent, is_keyed
 from barnabas.sql.columns.frames import Frame, together
 from barnabas.sql.columns.merging import ByRows, Merged, Source
 from barnabas.sql.columns.sources import Header
-from barnabas.sql.columns.steps import Step, needs_row, only_renames, run, steps_of
+from barnabas.sql.columns.steps import (
+    Step,
+    needs_row,
+    nodes_behind_source,
+    only_renames,
+    run,
+    steps_of,
+)
 from barnabas.sql.columns.streams import Ending, Made, column_sink
 from barnabas.sql.columns.vectors import DICT_KEYS, Indexes, codes_of, vector_of
 from barnabas.sql.functions.catalog import Function
@@ -132,11 +139,23 @@ class Joining(ABC):
         frame.keep(~records.rowless | frame.doubt)
         return frame
 
-    @staticmethod
-    def _part(frame: Frame, seen: Indexes, cuts: Sequence[int], cut: int) -> Frame:
-        if len(cuts) == 1:
-            return frame
-        return frame.part(np.flatnonzero(seen[frame.places] == cut))
+    def _parts(
+        self, frame: Frame, changes: Merged | None, seen: Indexes, cuts: Sequence[int]
+    ) -> Iterator[tuple[int, Frame]]:
+        """The stream's records beside the table's rows, from one change that they see to the next:
+        each part when the table is as it sees it. Behind the last one come the other changes."""
+        done = 0
+        for cut in cuts:
+            if changes is not None:
+                self._change(changes, done, cut)
+                done = cut
+            part = frame
+            if len(cuts) > 1:
+                part = frame.part(np.flatnonzero(seen[frame.places] == cut))
+            self._look_up(part)
+            yield cut, part
+        if changes is not None:
+            self._change(changes, done, len(changes.frame))
 
     def _change(self, changes: Merged, start: int, stop: int) -> None:
         """Put the table's changes from one place to another into its store."""
@@ -218,23 +237,15 @@ class JoinProgram(Joining):
     ) -> Made | Sent:
         frame = self._with_rows(records)
         left = run(frame, self._before)
-        done = 0
         frames: list[Frame] = []
         rows: list[tuple[int, Record]] = []
         count = 0
-        for cut in cuts:
-            if changes is not None:
-                self._change(changes, done, cut)
-                done = cut
-            part = self._part(frame, seen, cuts, cut)
+        for cut, part in self._parts(frame, changes, seen, cuts):
             doubtful = left[seen[left] == cut]
-            self._look_up(part)
             doubtful = np.sort(np.concatenate([doubtful, run(part, self._after)]))
             frames.append(part)
             count += len(doubtful)
             rows += self._rows(records, doubtful)
-        if changes is not None:
-            self._change(changes, done, len(changes.frame))
         return self._ending.made(together(frames), rows, count, records.headers_of())
 
     def _rows(self, records: Merged, places: Indexes) -> list[tuple[int, Record]]:
@@ -259,9 +270,7 @@ def join_parts(
     if stage.takes_batches or len(stage.outputs) != 1:
         return None
     stream = are_tables.index(False)
-    nodes = stage.chain(stream)[1:]
-    if feeder is not None:
-        nodes = [*feeder.chain(0)[1:-1], *nodes]
+    nodes = nodes_behind_source(stage, stream, feeder)
     (table, *others) = stage.chain(1 - stream)
     places = [at for at, node in enumerate(nodes) if isinstance(node, StreamTableJoinNode)]
     if len(places) != 1 or not all(map(only_renames, others)) or len(nodes) < places[0] + 3:
@@ -271,9 +280,7 @@ def join_parts(
         return None
     if not isinstance(join, StreamTableJoinNode) or not isinstance(nodes[-1], Exit):
         return None
-    keys = [
-        given.keys if isinstance(given, Channel) else given.schema.key for given in stage.inputs
-    ]
+    keys = stage.keys
     if any(len(key) != 1 for key in keys):
         return None
     before = steps_of(nodes[: places[0]], functions)

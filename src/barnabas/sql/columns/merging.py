@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from barnabas.sql.columns.frames import Frame
+from barnabas.sql.columns.frames import Frame, joined
 from barnabas.sql.columns.sources import Header
-from barnabas.sql.columns.vectors import Indexes, Mask, concatenated
+from barnabas.sql.columns.vectors import Indexes, Mask
 from barnabas.sql.runtime.records import Record
 
 
@@ -85,18 +85,5 @@ def _merged(batches: Sequence[tuple[Frame, Mask]], order: Indexes) -> tuple[Fram
     if len(frames) == 1:
         frames[0].places = places
         return batches[0]
-    has_key = np.concatenate(
-        [
-            np.ones(len(frame), np.bool_) if frame.has_key is None else frame.has_key
-            for frame in frames
-        ]
-    )
-    frame = Frame(
-        places,
-        [concatenated(p).take(order) for p in zip(*(f.columns for f in frames), strict=True)],
-        [concatenated(p).take(order) for p in zip(*(f.keys for f in frames), strict=True)],
-        None if has_key.all() else has_key[order],
-        np.concatenate([frame.timestamps for frame in frames])[order],
-        np.concatenate([frame.doubt for frame in frames])[order],
-    )
+    frame = joined(frames, order, places)
     return frame, np.concatenate([rowless for _, rowless in batches])[order]

@@ -11,10 +11,11 @@ from barnabas.sql.columns.kernels import KernelCompiler
 from barnabas.sql.columns.sources import ColumnSource, RawColumns
 from barnabas.sql.columns.vectors import Indexes
 from barnabas.sql.functions.catalog import BUILT_IN, Function
-from barnabas.sql.runtime.forms import FilterForm, KeyForm, NeededKeyForm, SelectForm
+from barnabas.sql.plan.steps import StreamSource
+from barnabas.sql.runtime.forms import FilterForm, KeyForm, NeededKeyForm, SelectForm, SourceForm
 from barnabas.sql.runtime.node import Node, TableNode
 from barnabas.sql.runtime.records import Record
-from barnabas.sql.runtime.stage import Stage
+from barnabas.sql.runtime.stage import Exit, Stage
 from barnabas.sql.syntax.expressions import ColumnReference, Expression, FunctionCall
 from barnabas.sql.syntax.rewriting import walk
 
@@ -43,6 +44,24 @@ def _step_of(node: Node, functions: Mapping[str, Function]) -> Step | None:
     if type(node) is Node:
         return _pass_on
     return None
+
+
+def nodes_behind_source(stage: Stage, place: int, feeder: Stage | None) -> list[Node]:
+    """The nodes that an input's records go through behind its source, or behind that of the stage
+    that feeds it."""
+    nodes = stage.chain(place)[1:]
+    return nodes if feeder is None else [*feeder.chain(0)[1:-1], *nodes]
+
+
+def stateless_from_topic(stage: Stage, place: int) -> tuple[SourceForm, list[Node]] | None:
+    """The source of a stage without state that reads a stream's topic, and the nodes behind it up
+    to the exit; None for other stages."""
+    if stage.stores or stage.takes_batches:
+        return None
+    first, *nodes = stage.chain(place)
+    if not nodes or not isinstance(nodes[-1], Exit) or not isinstance(first.form, SourceForm):
+        return None
+    return (first.form, nodes[:-1]) if isinstance(first.form.step, StreamSource) else None
 
 
 def only_renames(node: Node) -> bool:

@@ -18,14 +18,14 @@ from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.columns import writing
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.sources import Header, RawColumns, column_source
-from barnabas.sql.columns.steps import ColumnChain, steps_of
+from barnabas.sql.columns.steps import ColumnChain, stateless_from_topic, steps_of
 from barnabas.sql.columns.vectors import CheckedWriter, Vector
 from barnabas.sql.functions.catalog import Function
-from barnabas.sql.plan.steps import StreamSink, StreamSource
-from barnabas.sql.runtime.forms import KeyForm, SinkForm, SourceForm
+from barnabas.sql.plan.steps import StreamSink
+from barnabas.sql.runtime.forms import KeyForm, SinkForm
 from barnabas.sql.runtime.node import Node
 from barnabas.sql.runtime.records import Record
-from barnabas.sql.runtime.stage import Exit, Stage
+from barnabas.sql.runtime.stage import Stage
 from barnabas.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter, key_part, value_part
 
 
@@ -169,18 +169,14 @@ def stream_program(
     writer: Callable[[], TopicWriter],
 ) -> StreamProgram | None:
     """The stage for batches of an input's records; None if it can only run row by row."""
-    if stage.stores or stage.takes_batches:
+    found = stateless_from_topic(stage, place)
+    if found is None or not found[1]:
         return None
-    first, *nodes = stage.chain(place)
-    if len(nodes) < 2 or not isinstance(nodes[-1], Exit):
-        return None
-    *between, last, _ = nodes
-    if not isinstance(first.form, SourceForm) or not isinstance(last.form, SinkForm):
-        return None
-    if not isinstance(first.form.step, StreamSource):
+    form, (*between, last) = found
+    if not isinstance(last.form, SinkForm):
         return None
     steps = steps_of(between, functions)
-    source = column_source(first.form, schemas, reader)
+    source = column_source(form, schemas, reader)
     sink = column_sink(last.form, schemas, between)
     if source is None or sink is None or steps is None:
         return None

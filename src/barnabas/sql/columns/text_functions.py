@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from barnabas.java.numbers import JAVA_SPACE
 from barnabas.sql import types
 from barnabas.sql.columns.frames import Frame
-from barnabas.sql.columns.vectors import Mask, Vector, constant, mask_of, text_vector
+from barnabas.sql.columns.vectors import Mask, Vector, mask_of, text_vector
 from barnabas.sql.functions import positions, strings
 from barnabas.sql.types import Value
 
@@ -36,12 +36,13 @@ def _patched(made: Any, data: Any, odd: Mask, function: Callable[..., Value], ki
     return pc.replace_with_mask(made, pa.array(odd), pa.array(values, kind))
 
 
-def _not_ascii(data: Any) -> Mask:
+def not_ascii(data: Any) -> Mask:
+    """Return which texts have other characters than those of ASCII."""
     return ~mask_of(pc.string_is_ascii(data).fill_null(True))
 
 
 def _has_above(data: Any) -> Mask:
-    odd = _not_ascii(data)
+    odd = not_ascii(data)
     if odd.any():
         odd &= mask_of(pc.match_substring_regex(data, _ABOVE).fill_null(False))
     return odd
@@ -50,7 +51,7 @@ def _has_above(data: Any) -> Mask:
 def _in_case(arrow: Callable[[Any], Any], function: Callable[[str], str]) -> Form:
     def form(_frame: Frame, vectors: Sequence[Vector]) -> Vector:
         data = vectors[0].data
-        made = _patched(arrow(data), data, _not_ascii(data), function, pa.string())
+        made = _patched(arrow(data), data, not_ascii(data), function, pa.string())
         return text_vector(types.STRING, made)
 
     return form
@@ -158,7 +159,7 @@ def position_in_texts(literals: Literals) -> Form | None:
     def form(_frame: Frame, vectors: Sequence[Vector]) -> Vector:
         data = vectors[0].data
         found = pc.add(pc.find_substring(data, part).fill_null(-1), 1)
-        made = _patched(found.cast(pa.int64()), data, _not_ascii(data), of_one, pa.int64())
+        made = _patched(found.cast(pa.int64()), data, not_ascii(data), of_one, pa.int64())
         return Vector(types.INTEGER, made.to_numpy(zero_copy_only=False))
 
     return form
@@ -195,8 +196,3 @@ def like(pattern: str, escape: str | None, matches: Callable[[str], bool]) -> Fo
         return Vector(types.BOOLEAN, mask_of(found))
 
     return form
-
-
-def nothing(result: types.SqlType) -> Form:
-    """NULL for each record."""
-    return lambda frame, _: constant(result, None, len(frame))

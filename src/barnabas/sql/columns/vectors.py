@@ -26,7 +26,7 @@ from barnabas.schemas.errors import FormatError
 from barnabas.sql.formats.json_reading import MismatchError
 from barnabas.sql.formats.registry_wire import READ_ERRORS
 from barnabas.sql.runtime.rows_encoding import encode_key
-from barnabas.sql.types import STRING, BaseType, SqlType, Struct, Value
+from barnabas.sql.types import BIGINT, BOOLEAN, STRING, BaseType, SqlType, Struct, Value
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -53,6 +53,9 @@ _ARROW_TYPES: Final[dict[BaseType, Any]] = {
     BaseType.STRING: pa.string(),
     **dict.fromkeys(WHOLE, pa.int64()),
 }
+
+FLAT: Final = tuple(_ARROW_TYPES)
+"""Types that are not nested, of which all vectors have arrays of one kind."""
 
 
 @lru_cache(maxsize=1024)
@@ -102,6 +105,12 @@ class Vector:
             return values
         pairs = zip(values, self.valid.tolist(), strict=True)
         return [value if is_valid else None for value, is_valid in pairs]
+
+    def to_arrow(self, kind: Any = None) -> Any:
+        """The values as an array of Arrow, of that type if it is not theirs already."""
+        if self.is_arrow:
+            return self.data
+        return pa.array(self.data, kind, mask=None if self.valid is None else ~self.valid)
 
     def nulls(self) -> Mask:
         """Return which values are NULL."""
@@ -201,16 +210,9 @@ def struct_vector(sql_type: Struct, fields: Sequence[Vector], there: Mask | None
         if there is not None:
             made = [one if has else None for one, has in zip(made, there.tolist(), strict=True)]
         return of_values(sql_type, made)
-    arrays = [
-        vector.data if vector.is_arrow else pa.array(vector.data, mask=_nulls_of(vector))
-        for vector in fields
-    ]
+    arrays = [vector.to_arrow() for vector in fields]
     mask = None if there is None else pa.array(~there)
     return _array_vector(sql_type, pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask))
-
-
-def _nulls_of(vector: Vector) -> Mask | None:
-    return None if vector.valid is None else ~vector.valid
 
 
 def concatenated(vectors: Sequence[Vector]) -> Vector:
@@ -346,11 +348,19 @@ def _is_utf8(value: bytes | None) -> bool:
 # --- texts of other values, as columns of STRING take them -----------------------------------
 
 
+def whole_texts(vector: Vector) -> Any:
+    """Those of whole numbers, as an array of Arrow."""
+    return vector.to_arrow().cast(pa.string())
+
+
+def truth_texts(vector: Vector) -> Any:
+    """The same of booleans."""
+    return pc.if_else(vector.to_arrow(), "true", "false")
+
+
 def texts_of_wholes(numbers: Indexes, mine: Mask | None) -> Vector:
     """Those of whole numbers; NULL beside `mine`."""
-    return text_vector(
-        STRING, pa.array(numbers, mask=None if mine is None else ~mine).cast(pa.string())
-    )
+    return text_vector(STRING, whole_texts(Vector(BIGINT, numbers, mine)))
 
 
 def texts_of_doubles(numbers: Numbers, mine: Mask | None, text: Callable[[float], str]) -> Vector:
@@ -365,8 +375,7 @@ def texts_of_doubles(numbers: Numbers, mine: Mask | None, text: Callable[[float]
 
 def texts_of_truths(truths: Mask, mine: Mask | None) -> Vector:
     """Those of booleans."""
-    texts = pc.if_else(pa.array(truths, mask=None if mine is None else ~mine), "true", "false")
-    return text_vector(STRING, texts)
+    return text_vector(STRING, truth_texts(Vector(BOOLEAN, truths, mine)))
 
 
 # --- columns that the row reader's functions read, beside others that are read at once -------

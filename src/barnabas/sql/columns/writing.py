@@ -25,6 +25,8 @@ from barnabas.sql.columns.vectors import (
     arrow_type,
     bytes_of,
     mask_of,
+    truth_texts,
+    whole_texts,
 )
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.catalog import format_named
@@ -267,18 +269,6 @@ def _quoted(texts: Any, which: str) -> Any:
     return texts.fill_null("")
 
 
-def _with_nulls(vector: Vector) -> Any:
-    return pa.array(vector.data, mask=None if vector.valid is None else ~vector.valid)
-
-
-def _whole_texts(vector: Vector) -> Any:
-    return _with_nulls(vector).cast(pa.string())
-
-
-def _boolean_texts(vector: Vector) -> Any:
-    return pc.if_else(_with_nulls(vector), "true", "false")
-
-
 def _double_texts(vector: Vector, other_text: Callable[[float], str] = double_json) -> Any:
     """Arrow's shortest digits are Java's between 0.001 and 10,000,000."""
     data = vector.data
@@ -320,11 +310,11 @@ def _masked(texts: Any, vector: Vector) -> Any:
 
 
 _TEXTS: Final[dict[BaseType, Callable[[Vector], Any]]] = {
-    BaseType.BOOLEAN: _boolean_texts,
+    BaseType.BOOLEAN: truth_texts,
     BaseType.DOUBLE: _double_texts,
     BaseType.STRING: _string_texts,
     BaseType.DECIMAL: lambda vector: _decimal_texts(vector, decimal_json),
-    **dict.fromkeys(WHOLE, _whole_texts),
+    **dict.fromkeys(WHOLE, whole_texts),
 }
 """Texts in JSON; NULL for NULL."""
 _PLAIN_TEXTS: Final[dict[BaseType, Callable[[Vector], Any]]] = {

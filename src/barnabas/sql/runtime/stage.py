@@ -85,6 +85,13 @@ class Stage:
         """Names of all stores; a stage that has none needs no keys to meet."""
         return tuple(name for node in self._nodes for name in node.stores)
 
+    @property
+    def keys(self) -> list[tuple[Column, ...]]:
+        """The columns of each input's keys."""
+        return [
+            given.keys if isinstance(given, Channel) else given.schema.key for given in self.inputs
+        ]
+
     def bind(self, open_store: OpenStore) -> None:
         """Work for the partition with these stores."""
         self._emitted.clear()

@@ -20,7 +20,14 @@ from barnabas.sql.columns.frames import Frame, together
 from barnabas.sql.columns.joins import Joining, JoinParts
 from barnabas.sql.columns.merging import ByRows, Merged, Source
 from barnabas.sql.columns.sources import Header
-from barnabas.sql.columns.steps import Step, needs_row, only_renames, run, steps_of
+from barnabas.sql.columns.steps import (
+    Step,
+    needs_row,
+    nodes_behind_source,
+    only_renames,
+    run,
+    steps_of,
+)
 from barnabas.sql.columns.streams import Made
 from barnabas.sql.columns.vectors import Indexes
 from barnabas.sql.functions.catalog import Function
@@ -85,10 +92,7 @@ def aggregate_program(
         return None
     if source is None or isinstance(stage.inputs[0], TableSource):
         return None
-    nodes = stage.chain(0)[1:]
-    if feeder is not None:
-        nodes = [*feeder.chain(0)[1:-1], *nodes]
-    found = aggregate_behind(stage, nodes, functions, writer)
+    found = aggregate_behind(stage, nodes_behind_source(stage, 0, feeder), functions, writer)
     if found is None:
         return None
     between, aggregate = found
@@ -175,19 +179,11 @@ class JoinedAggregateProgram(Joining):
         frame = self._with_rows(records)
         if len(run(frame, self._before)):
             return None
-        done = 0
         frames: list[Frame] = []
-        for cut in cuts:
-            if changes is not None:
-                self._change(changes, done, cut)
-                done = cut
-            part = self._part(frame, seen, cuts, cut)
-            self._look_up(part)
+        for _, part in self._parts(frame, changes, seen, cuts):
             if len(run(part, self._after)):
                 return None
             frames.append(part)
-        if changes is not None:
-            self._change(changes, done, len(changes.frame))
         return self._aggregate.run(together(frames), records.headers_of())
 
     def _keep(

@@ -15,7 +15,7 @@ from barnabas.sql.columns.sources import Header
 from barnabas.sql.columns.vectors import Indexes, Vector, combined, key_codes
 from barnabas.sql.errors import FAILURES
 from barnabas.sql.runtime.aggregates import StateRow, StreamAggregateNode, failure
-from barnabas.sql.runtime.records import Record, Row, WindowBounds
+from barnabas.sql.runtime.records import Record, WindowBounds
 from barnabas.sql.runtime.stage import Emitted, Stage
 from barnabas.sql.runtime.windows import NEVER, WindowedAggregateNode
 from barnabas.sql.types import Value
@@ -213,10 +213,7 @@ class FrameAggregate:
         node = self._node
         assert isinstance(node, WindowedAggregateNode)
         distinct, back = np.unique(records, return_inverse=True)
-        columns = [column.take(distinct).to_list() for column in frame.columns]
-        rows: list[Row] = (
-            [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in distinct]
-        )
+        rows = frame.rows(distinct)
         for at, start_ms in zip(back.tolist(), starts.tolist(), strict=True):
             window = WindowBounds(start_ms, start_ms + node.size_ms)
             node.log(f"Skipping record for expired window {window}", rows[at], None)

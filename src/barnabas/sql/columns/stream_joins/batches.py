@@ -55,12 +55,7 @@ class Batch:
     def _find_keys(self, sizes: Sequence[int]) -> None:
         keys = [concatenated(both) for both in zip(*(f.keys for f in self.frames), strict=True)]
         codes = key_codes(keys, sum(sizes))
-        has_key = np.concatenate(
-            [
-                np.ones(size, np.bool_) if frame.has_key is None else frame.has_key
-                for frame, size in zip(self.frames, sizes, strict=True)
-            ]
-        )
+        has_key = np.concatenate([frame.keyed() for frame in self.frames])
         with_key = np.flatnonzero(has_key)
         _, firsts, of = np.unique(codes[with_key], return_index=True, return_inverse=True)
         codes[with_key] = of

@@ -22,7 +22,7 @@ from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.joins import End, end_of
 from barnabas.sql.columns.merging import ByRows, Merged, Source
 from barnabas.sql.columns.sources import Header
-from barnabas.sql.columns.steps import Step, run, steps_of
+from barnabas.sql.columns.steps import Step, nodes_behind_source, run, steps_of
 from barnabas.sql.columns.stream_joins.batches import Batch, Part
 from barnabas.sql.columns.stream_joins.joining import BatchJoin
 from barnabas.sql.columns.streams import Made
@@ -160,9 +160,7 @@ def stream_join_parts(
     behind = nodes_behind(join.forward)
     if len(behind) < 2 or not isinstance(behind[-1], Exit) or not isinstance(join.form, JoinForm):
         return None
-    keys = [
-        given.keys if isinstance(given, Channel) else given.schema.key for given in stage.inputs
-    ]
+    keys = stage.keys
     types = [[key.type for key in listed] for listed in keys]
     if types[0] != types[1] or len(types[0]) != 1 or types[0][0].base not in _KEYS:
         return None
@@ -171,9 +169,7 @@ def stream_join_parts(
     fed = [isinstance(given, Channel) and feeder is not None for given in stage.inputs]
     before = []
     for place in inputs:
-        nodes = stage.chain(place)[1:]
-        if fed[place] and feeder is not None:
-            nodes = [*feeder.chain(0)[1:-1], *nodes]
+        nodes = nodes_behind_source(stage, place, feeder if fed[place] else None)
         steps = steps_of(nodes, functions)
         if steps is None:
             return None
