@@ -7,6 +7,7 @@ import io
 import json
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.schemas.wire_format import PREFIX_BYTES, prefix_of, schema_id_of
@@ -147,18 +148,25 @@ class AvroWriter(Writer):
 
 def avro_bytes(schema: str, value: Any) -> bytes:
     """Return a Python value in Avro, without framing."""
-    from fastavro import parse_schema, schemaless_writer
+    from fastavro import schemaless_writer
 
     out = io.BytesIO()
-    schemaless_writer(out, parse_schema(json.loads(schema)), value)
+    schemaless_writer(out, _parsed(schema), value)
     return out.getvalue()
 
 
 def avro_value(schema: str, data: bytes) -> Any:
-    """Return the Python value of Avro, without framing."""
-    from fastavro import parse_schema, schemaless_reader
+    """Return the Python value of Avro, without framing: timestamps are datetimes in UTC."""
+    from fastavro import schemaless_reader
 
-    return schemaless_reader(io.BytesIO(data), parse_schema(json.loads(schema)), None)
+    return schemaless_reader(io.BytesIO(data), _parsed(schema), None)
+
+
+@cache
+def _parsed(schema: str) -> Any:
+    from fastavro import parse_schema
+
+    return parse_schema(json.loads(schema))
 
 
 _SIMPLE: Final = {
@@ -218,3 +226,40 @@ def _record_name(subject: str) -> str:
     name = "".join(word[:1].upper() + word[1:] for word in words if word) or "Record"
     suffix = "Key" if subject.endswith("-key") else ""
     return ("_" + name if name[0].isdigit() else name) + suffix
+
+
+# --- rows as bytes, on their way through Python or to rest in state ------------------------------
+#
+# Spark hands Python rows as pandas frames, in which integers with nulls become floats and nested
+# rows lose their types. Packed in Avro they keep them, and what Python only passes on is not
+# touched. Python reads and writes them with `avro_value` and `avro_bytes`.
+
+
+def packed_schema(row: StructType) -> str:
+    """Return the Avro schema that rows of a type are packed with."""
+    return json.dumps(avro_schema_of(row, "Row"))
+
+
+def packed(row: Column, schema: str) -> Column:
+    """Return a struct as bytes; null stays null."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.avro.functions import to_avro
+
+    return f.when(row.isNotNull(), to_avro(row, schema))
+
+
+def unpacked(data: Column, schema: str) -> Column:
+    """Return bytes as the struct that they were."""
+    from pyspark.sql.avro.functions import from_avro
+
+    return from_avro(data, schema, {"mode": "FAILFAST"})
+
+
+def nullable(row: Any) -> StructType:
+    """Return a type of rows with all of its columns nullable.
+
+    One that is declared NOT NULL is null where an outer join found nothing.
+    """
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(one.name, one.dataType) for one in row.fields])

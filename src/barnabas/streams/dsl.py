@@ -91,10 +91,6 @@ def table(
         topic,
         as_format(schema) if schema is not None else avro(),
         as_format(key_schema) if key_schema is not None else string(),
-        None,
-        None,
-        "earliest",
-        {},
         is_table=True,
     )
     return Table(source, columns=source.columns())

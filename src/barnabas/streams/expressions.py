@@ -141,6 +141,20 @@ def to_column(frame: DataFrame, value: ColumnLike) -> Column:
     return value
 
 
+def column_named(name: str) -> Column:
+    """Return Spark's Column of that name, whatever characters it has."""
+    from pyspark.sql import functions
+
+    return functions.col(f"`{name}`")
+
+
+def struct_of_columns(names: Iterable[str]) -> Column:
+    """Return a struct of the columns of these names."""
+    from pyspark.sql import functions
+
+    return functions.struct(*map(column_named, names))
+
+
 def selected(
     frame: DataFrame, columns: Sequence[ColumnLike], more: Mapping[str, ColumnLike]
 ) -> DataFrame:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.streams.code import send_whole
 from barnabas.streams.ddl import columns_of
+from barnabas.streams.expressions import struct_of_columns
 from barnabas.streams.names import RECORD_COLUMNS, record_columns, value_columns
 from barnabas.streams.schemas import SchemaLike, ddl_of, struct_of, to_row
 from barnabas.streams.steps import Building, Step
@@ -43,7 +44,7 @@ class Mapped(Step):
         send_whole(self._function, self._schema)
         kept = record_columns(frame.columns)
         # A function of columns leaves the record columns alone: they keep their watermark.
-        row = f.struct(*(f.col(f"`{name}`") for name in value_columns(frame.columns)))
+        row = struct_of_columns(value_columns(frame.columns))
         given = frame.select(row.alias("row")).schema[0].dataType
         assert isinstance(given, StructType)
         failed = building.failed_rows

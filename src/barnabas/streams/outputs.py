@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.streams.errors import PipelineError
-from barnabas.streams.expressions import ColumnLike, Expression, named, to_column
+from barnabas.streams.expressions import (
+    ColumnLike,
+    Expression,
+    named,
+    struct_of_columns,
+    to_column,
+)
 from barnabas.streams.formats import SCALAR_COLUMN, Format, Writer, binary, json, string
 from barnabas.streams.names import KEY, TIMESTAMP, check_columns, check_topic, value_columns
 from barnabas.streams.sources import Source
@@ -91,7 +97,7 @@ class Output:
         key_writer = key_format.writer(environment.binding(self.topic, "key"), key_row)
 
         is_scalar = columns == [SCALAR_COLUMN] and _is_scalar(self._value_format)
-        value = f.col(SCALAR_COLUMN) if is_scalar else f.struct(*(f"`{name}`" for name in columns))
+        value = f.col(SCALAR_COLUMN) if is_scalar else struct_of_columns(columns)
         value_row = None if is_scalar else rows.select(value.alias("row")).schema[0].dataType
         assert value_row is None or isinstance(value_row, StructType)
         binding = environment.binding(self.topic, "value")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from barnabas.streams.packing import pack, unpack
+from barnabas.streams.avro_format import avro_bytes, avro_value
 from barnabas.streams.processor import Processor
 from barnabas.streams.schemas import Maker, to_row
 
@@ -112,7 +112,7 @@ class ProcessorState(StatefulProcessor):
         made: list[tuple[bytes, Any, bytes]] = []
         for time, _, data in taken:
             context.time = _python_time(time)
-            row = unpack(self._schemas.row, data)
+            row = avro_value(self._schemas.row, data)
             record = self._makers.record.make(row)
             results = self._processor.on_record(record, context) or ()
             made += [(group, time, self._packed(result)) for result in results]
@@ -142,23 +142,23 @@ class ProcessorState(StatefulProcessor):
         row = self._state.get()
         if row is None or row[0] is None:
             return None
-        return self._makers.state.make(unpack(self._schemas.state, bytes(row[0])))
+        return self._makers.state.make(avro_value(self._schemas.state, bytes(row[0])))
 
     def write_state(self, state: Any) -> None:
         """Keep the state of the group at hand."""
         if state is None:
             self._state.clear()
         else:
-            self._state.update((pack(self._schemas.state, to_row(state)),))
+            self._state.update((avro_bytes(self._schemas.state, to_row(state)),))
 
     def _key(self, group: bytes) -> Any:
-        values = unpack(self._schemas.group, group)
+        values = avro_value(self._schemas.group, group)
         if not self._key_names:
             return None
         return values[self._key_names[0]] if len(self._key_names) == 1 else values
 
     def _packed(self, result: Any) -> bytes:
-        return pack(self._schemas.output, to_row(result))
+        return avro_bytes(self._schemas.output, to_row(result))
 
 
 def _frame(made: list[tuple[bytes, Any, bytes]]) -> pd.DataFrame:

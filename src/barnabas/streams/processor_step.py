@@ -1,6 +1,6 @@
 """A Processor in Spark: one operator with state, in Python workers.
 
-Rows, groups and state are packed (packing.py): Python sees them with their own types.
+Rows, groups and state are packed (avro_format.py): Python sees them with their own types.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from barnabas.streams.avro_format import nullable, packed, packed_schema, unpacked
 from barnabas.streams.code import send_whole
 from barnabas.streams.ddl import columns_of
-from barnabas.streams.expressions import ColumnLike, named, to_column
+from barnabas.streams.expressions import ColumnLike, named, struct_of_columns, to_column
 from barnabas.streams.names import (
     KEY,
     RECORD_COLUMNS,
@@ -19,7 +20,6 @@ from barnabas.streams.names import (
     record_columns,
     value_columns,
 )
-from barnabas.streams.packing import packed, packed_schema, unpacked
 from barnabas.streams.processor import Processor
 from barnabas.streams.schemas import ddl_of, maker_of, struct_of
 from barnabas.streams.steps import Building, Step
@@ -66,14 +66,13 @@ class Processed(Step):
         keys += [to_column(rows, column).alias(name) for name, column in self._named.items()]
         group_names = rows.select(*keys).columns
         group = f.struct(*keys) if keys else f.struct(f.lit(1).alias("all"))
-        values = value_columns(rows.columns)
-        row = f.struct(*(f.col(f"`{name}`") for name in values))
+        row = struct_of_columns(value_columns(rows.columns))
         types = rows.select(group.alias("group"), row.alias("row")).schema
         schemas = Schemas(
             group=packed_schema(types["group"].dataType),  # type: ignore[arg-type]  # structs
             row=packed_schema(types["row"].dataType),  # type: ignore[arg-type]  # structs
-            state=packed_schema(_nullable(struct_of(processor.state))),
-            output=packed_schema(_nullable(struct_of(processor.output))),
+            state=packed_schema(nullable(struct_of(processor.state))),
+            output=packed_schema(nullable(struct_of(processor.output))),
         )
         makers = Makers(maker_of(processor.record), maker_of(processor.state))
         send_whole(processor, processor.record, processor.state, processor.output)
@@ -100,9 +99,3 @@ class Processed(Step):
         if len(group_names) < 2:
             key = key[group_names[0]] if group_names else f.lit(None).cast("string")
         return unpacked_rows.select("made.*", key.alias(KEY), TIMESTAMP)
-
-
-def _nullable(kind: Any) -> Any:
-    from pyspark.sql.types import StructField, StructType
-
-    return StructType([StructField(one.name, one.dataType) for one in kind.fields])

@@ -172,11 +172,7 @@ class RunningPipeline:
 
     def progress(self) -> Progress:
         """Return what the queries do now."""
-        return Progress(
-            self.name,
-            not self._has_ended.is_set(),
-            {query.topic: query.progress() for query in self._queries},
-        )
+        return self._figures()[0]
 
     def _figures(self) -> tuple[Progress, list[QueryFigures]]:
         queries = [query.figures() for query in self._queries]

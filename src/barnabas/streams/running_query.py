@@ -200,12 +200,8 @@ class RunningQuery:
         self._learned.add(schema_id)
         return True
 
-    def progress(self) -> QueryProgress:
-        """Return what the query does."""
-        return self._progress(self._life.progress())
-
     def figures(self) -> QueryFigures:
-        """Return the same, with all that Spark says of the last micro-batch."""
+        """Return what the query does, and all that Spark says of its last micro-batch."""
         told = self._life.progress()
         return QueryFigures(self._progress(told), told)
 

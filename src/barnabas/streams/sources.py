@@ -55,10 +55,10 @@ class Source(Step):
         topic: str,
         value_format: Format,
         key_format: Format,
-        event_time: str | None,
-        watermark: str | None,
-        starting: str,
-        options: dict[str, Any],
+        event_time: str | None = None,
+        watermark: str | None = None,
+        starting: str = "earliest",
+        options: dict[str, Any] | None = None,
         *,
         is_table: bool = False,
     ) -> None:
@@ -70,7 +70,7 @@ class Source(Step):
         self.value_format = value_format
         self.key_format = key_format
         self.starting = starting
-        self.options = options
+        self.options = options or {}
         self._event_time = event_time
         self._watermark = watermark
         self.is_table = is_table

@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from barnabas.streams.avro_format import nullable, packed, packed_schema, unpacked
 from barnabas.streams.errors import PipelineError
+from barnabas.streams.expressions import struct_of_columns
 from barnabas.streams.names import (
     DELETED,
     KEY,
@@ -28,13 +30,11 @@ from barnabas.streams.names import (
     check_word,
     value_columns,
 )
-from barnabas.streams.packing import packed, packed_schema, unpacked
 from barnabas.streams.sources import Source
 from barnabas.streams.steps import Building, Environment, OfFrame, ReadTopic, Step
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
 
 _BUCKETS: Final = 64
 """So many groups of keys: fewer than keys, for Spark calls Python once for each group."""
@@ -98,7 +98,7 @@ class TableJoined(Step):
             order_of(rows).alias("order"),
             _offset(rows).alias("offset"),
             f.lit(False).alias("is_change"),
-            packed(_struct(rows.columns), row_schema).alias("row"),
+            packed(struct_of_columns(rows.columns), row_schema).alias("row"),
         )
         ends = building.environment.first_ends(self._table.topic)
         changes = table.select(
@@ -109,7 +109,9 @@ class TableJoined(Step):
             .alias("order"),
             f.col("_offset").alias("offset"),
             f.lit(True).alias("is_change"),
-            f.when(~f.col(DELETED), packed(_struct(table_columns), table_schema)).alias("row"),
+            f.when(~f.col(DELETED), packed(struct_of_columns(table_columns), table_schema)).alias(
+                "row"
+            ),
         )
         bucket = f.pmod(f.hash("key"), f.lit(_BUCKETS)).alias("bucket")
         both = ours.unionByName(changes).select(bucket, "*")
@@ -172,21 +174,8 @@ class _Batch:
 
 
 def _schema(frame: DataFrame, names: list[str]) -> str:
-    kind = frame.select(_struct(names).alias("row")).schema[0].dataType
-    return packed_schema(_nullable(kind))
-
-
-def _nullable(kind: Any) -> StructType:
-    from pyspark.sql.types import StructField, StructType
-
-    # A column is null in a row where an outer join found nothing, even if it is declared NOT NULL.
-    return StructType([StructField(one.name, one.dataType) for one in kind.fields])
-
-
-def _struct(names: list[str]) -> Column:
-    from pyspark.sql import functions as f
-
-    return f.struct(*(f.col(f"`{name}`") for name in names))
+    kind = frame.select(struct_of_columns(names).alias("row")).schema[0].dataType
+    return packed_schema(nullable(kind))
 
 
 def order_of(rows: DataFrame) -> Column:

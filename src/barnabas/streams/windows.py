@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from barnabas.streams.errors import PipelineError
-from barnabas.streams.expressions import ColumnLike, named, to_column
+from barnabas.streams.expressions import (
+    ColumnLike,
+    column_named,
+    named,
+    struct_of_columns,
+    to_column,
+)
 from barnabas.streams.names import (
     KEY,
     RECORD_COLUMNS,
@@ -136,10 +142,10 @@ class Aggregated(Step):
             window = self._window.column().alias(_WINDOW)
             made = rows.groupBy(window, *keys).agg(*aggregates)
             made = made.select(
-                *(_quoted(name) for name in names),
+                *(column_named(name) for name in names),
                 f.col(f"{_WINDOW}.start").alias("window_start"),
                 f.col(f"{_WINDOW}.end").alias("window_end"),
-                *(_quoted(name) for name in self._aggregates),
+                *(column_named(name) for name in self._aggregates),
                 self._time().alias(TIMESTAMP),
             )
         return made.withColumn(KEY, group_key(names))
@@ -160,11 +166,5 @@ def group_key(names: Sequence[str]) -> Column:
     if not names:
         return f.lit(None).cast("string")
     if len(names) == 1:
-        return _quoted(names[0])
-    return f.struct(*(_quoted(name) for name in names))
-
-
-def _quoted(name: str) -> Column:
-    from pyspark.sql import functions as f
-
-    return f.col(f"`{name}`")
+        return column_named(names[0])
+    return struct_of_columns(names)
