@@ -70,7 +70,11 @@ class TableOverload:
 
 class Aggregator(Protocol):
     """An aggregate, for the types and constant arguments of one call. States are values that
-    `state_type` describes, so that they can be stored; never mutated in place."""
+    `state_type` describes, so that they can be stored; never mutated in place.
+
+    One that can take a record out again, as aggregations of tables need, has a `remove` that takes
+    what `add` does: the state without a record that was added.
+    """
 
     @property
     def state_type(self) -> SqlType:
@@ -96,14 +100,6 @@ class Aggregator(Protocol):
 
     def result(self, state: Value) -> Value:
         """The value of the column."""
-        ...
-
-
-class TableAggregator(Aggregator, Protocol):
-    """An aggregate that can take a record out again, as aggregations of tables need."""
-
-    def remove(self, state: Value, *arguments: Value) -> Value:
-        """The state without a record that was added."""
         ...
 
 

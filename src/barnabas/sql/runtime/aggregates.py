@@ -7,9 +7,9 @@ It is stored as [timestamp, state row]; the timestamp is the latest of all recor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
-from barnabas.sql.functions.catalog import Aggregator, TableAggregator
+from barnabas.sql.functions.catalog import Aggregator
 from barnabas.sql.runtime.evaluation import (
     EVALUATION_ERRORS,
     Evaluator,
@@ -47,7 +47,7 @@ class Aggregation:
     ) -> None:
         self.kept = tuple(kept)
         self.aggregators = tuple(aggregator for aggregator, _ in aggregates)
-        self._parts = tuple(
+        parts = [
             (
                 aggregator,
                 tuple(
@@ -56,7 +56,11 @@ class Aggregation:
                 ),
             )
             for aggregator, arguments in aggregates
-        )
+        ]
+        self._adds = [(aggregator.add, arguments) for aggregator, arguments in parts]
+        self._removes = [
+            (getattr(aggregator, "remove", None), arguments) for aggregator, arguments in parts
+        ]
         self.column_counts = tuple(len(arguments) for _, arguments in aggregates)
         """The number of arguments that each aggregate takes from a row."""
         self._pick = pick
@@ -75,26 +79,19 @@ class Aggregation:
 
     def add(self, state: StateRow, row: Row) -> StateRow:
         """The state with one more row."""
-        changed = [row[place] for place in self.kept]
-        place = len(changed)
-        for aggregator, arguments in self._parts:
-            values = [argument(row) for argument in arguments]
-            try:
-                changed.append(aggregator.add(state[place], *values))
-            except EVALUATION_ERRORS as error:
-                raise failure(error) from error
-            place += 1
-        return changed
+        return self._changed(state, row, self._adds)
 
     def remove(self, state: StateRow, row: Row) -> StateRow:
         """The state without a row that was added."""
+        return self._changed(state, row, self._removes)
+
+    def _changed(self, state: StateRow, row: Row, changes: Sequence[Any]) -> StateRow:
         changed = [row[place] for place in self.kept]
         place = len(changed)
-        for aggregator, arguments in self._parts:
+        for change, arguments in changes:
             values = [argument(row) for argument in arguments]
-            undo = cast(TableAggregator, aggregator).remove
             try:
-                changed.append(undo(state[place], *values))
+                changed.append(change(state[place], *values))
             except EVALUATION_ERRORS as error:
                 raise failure(error) from error
             place += 1

@@ -27,7 +27,7 @@ from barnabas.sql.server.answers import print_answer, pull_answer, push_answer
 from barnabas.sql.server.bodies import one_query, read_body, session_of, text_member
 from barnabas.sql.server.connectors.client import ConnectClients
 from barnabas.sql.server.describing import Describer
-from barnabas.sql.server.entities import status
+from barnabas.sql.server.entities import command_status, status
 from barnabas.sql.server.errors import (
     BAD_REQUEST,
     DELIMITED,
@@ -153,15 +153,7 @@ class KsqlApi:
         if not isinstance(patterns, list) or not all(map(_is_pattern, patterns)):
             raise ApiError(BAD_REQUEST, '"deleteTopicList" must be a list of regular expressions')
         executed = await run_in_threadpool(self.engine.terminate_cluster, patterns)
-        entity = {
-            "@type": "currentStatus",
-            "statementText": "TERMINATE CLUSTER;",
-            "commandId": executed.command_id,
-            "commandStatus": status(executed),
-            "commandSequenceNumber": executed.sequence,
-            "warnings": [],
-        }
-        return _json([entity])
+        return _json([command_status("TERMINATE CLUSTER;", executed)])
 
     # --- queries -----------------------------------------------------------------------------
 

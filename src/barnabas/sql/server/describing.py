@@ -89,15 +89,18 @@ class Describer:
         return entity("variables", text, variables=variables)
 
     def _sources(self, kind: SourceKind, text: str, *, extended: bool) -> Entity:
-        sources = sorted(
-            (s for s in list(self._engine.metastore.sources.values()) if s.kind is kind),
-            key=lambda source: source.name,
-        )
         if extended:
-            described = [self._source(source, extended=True) for source in sources]
-            return entity("source_descriptions", text, sourceDescriptions=described)
+            return self._described(kind, text, extended=True)
         name = kind.value.lower() + "s"
-        return entity(name, text, **{name: [source_info(source) for source in sources]})
+        return entity(name, text, **{name: list(map(source_info, self._of_kind(kind)))})
+
+    def _described(self, kind: SourceKind, text: str, *, extended: bool) -> Entity:
+        described = [self._source(one, extended=extended) for one in self._of_kind(kind)]
+        return entity("source_descriptions", text, sourceDescriptions=described)
+
+    def _of_kind(self, kind: SourceKind) -> list[DataSource]:
+        sources = [s for s in list(self._engine.metastore.sources.values()) if s.kind is kind]
+        return sorted(sources, key=lambda source: source.name)
 
     def _topics(self, text: str, *, extended: bool, all_topics: bool) -> Entity:
         hidden = [
@@ -185,12 +188,7 @@ class Describer:
         if statement.described in (Described.STREAMS, Described.TABLES):
             is_stream = statement.described is Described.STREAMS
             kind = SourceKind.STREAM if is_stream else SourceKind.TABLE
-            sources = sorted(
-                (s for s in list(self._engine.metastore.sources.values()) if s.kind is kind),
-                key=lambda source: source.name,
-            )
-            described = [self._source(s, extended=statement.extended) for s in sources]
-            return entity("source_descriptions", text, sourceDescriptions=described)
+            return self._described(kind, text, extended=statement.extended)
         name = statement.name or ""
         if statement.described is Described.FUNCTION:
             return self._function(name, text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import struct
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from typing import Any
 
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import SchemaStore
+from barnabas.schemas.wire_format import PREFIX_BYTES, schema_id_of
 from barnabas.sql.engine.cluster import Cluster, Follower, Start
 from barnabas.sql.engine.engine import KsqlEngine
 from barnabas.sql.engine.push import End
@@ -19,7 +19,6 @@ from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.server.errors import BAD_REQUEST, ApiError
 from barnabas.sql.syntax.tree import PrintTopic
 
-_HEADER = struct.Struct(">bi")
 _AVRO_ERRORS = (ValueError, LookupError, TypeError, EOFError, OSError, StopIteration)
 
 
@@ -92,14 +91,14 @@ class TopicPrinter:
         return self._with_schema(data) or plain_text(data)
 
     def _with_schema(self, data: bytes) -> tuple[str, str] | None:
-        if self._schemas is None or len(data) <= _HEADER.size or data[0] != 0:
+        schema_id = schema_id_of(data)
+        if self._schemas is None or schema_id is None or len(data) == PREFIX_BYTES:
             return None
-        _, schema_id = _HEADER.unpack_from(data)
         try:
             stored = self._schemas.by_id(schema_id)
         except FormatError:
             return None
-        body = data[_HEADER.size :]
+        body = data[PREFIX_BYTES:]
         if stored.type == "JSON":
             return "JSON_SR", body.decode("utf-8", "replace")
         if stored.type == "AVRO":
