@@ -29,7 +29,7 @@ from barnabas.sql.columns.vectors import (
 )
 from barnabas.sql.errors import FAILURES
 from barnabas.sql.expressions.coercion import LITERALS
-from barnabas.sql.expressions.comparisons import comparison
+from barnabas.sql.expressions.comparisons import EQUALITIES, comparison
 from barnabas.sql.expressions.typing import between_as_comparisons, simple_case_as_searched
 from barnabas.sql.syntax import expressions as nodes
 from barnabas.sql.syntax.expressions import ComparisonOperator, Expression, LogicalOperator
@@ -52,11 +52,6 @@ _COMPARING: Final = {
     ComparisonOperator.IS_NOT_DISTINCT_FROM: _Comparing(np.equal, pc.equal),
 }
 _DIFFERING: Final = (ComparisonOperator.NOT_EQUAL, ComparisonOperator.IS_DISTINCT_FROM)
-_EQUALITIES: Final = (
-    *_DIFFERING,
-    ComparisonOperator.EQUAL,
-    ComparisonOperator.IS_NOT_DISTINCT_FROM,
-)
 
 
 def compared(compiler: Compiling, node: nodes.Comparison) -> Kernel | None:
@@ -73,7 +68,7 @@ def compared(compiler: Compiling, node: nodes.Comparison) -> Kernel | None:
         one, other = left(frame), right(frame)
         if base is BaseType.STRING:
             data = mask_of(how.texts(one.data, other.data).fill_null(False))
-            if node.operator not in _EQUALITIES:
+            if node.operator not in EQUALITIES:
                 frame.doubt |= not_ascii(one.data) | not_ascii(other.data)
         elif base is BaseType.DOUBLE and node.operator in _DIFFERING:
             data = (one.data < other.data) | (one.data > other.data)
@@ -104,7 +99,7 @@ def _comparable(
         is_double = BaseType.DOUBLE in bases
         return left, right, BaseType.DOUBLE if is_double else BaseType.BIGINT
     if bases[0] is bases[1]:
-        if bases[0] is BaseType.BOOLEAN and node.operator not in _EQUALITIES:
+        if bases[0] is BaseType.BOOLEAN and node.operator not in EQUALITIES:
             return None
         if bases[0] in (*WHOLE, BaseType.BOOLEAN, BaseType.STRING):
             return left, right, bases[0]

@@ -12,7 +12,7 @@ from barnabas.sql.analysis.query import plan_expression
 from barnabas.sql.analysis.schemas import build_schema
 from barnabas.sql.analysis.timestamps import with_timestamps
 from barnabas.sql.engine.config import PULL_LIMIT, PULL_TABLE_SCAN
-from barnabas.sql.engine.pull_filter import Access, access, plain_condition
+from barnabas.sql.engine.pull_filter import HELP, Access, access, plain_condition
 from barnabas.sql.engine.tables import TableRow, TableView
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.expressions.compile import Compiled, compile_expression
@@ -24,11 +24,6 @@ from barnabas.sql.syntax.printer import message_text
 from barnabas.sql.syntax.rewriting import walk
 from barnabas.sql.syntax.tree import AllColumns, Query, SingleColumn, StructAll
 from barnabas.sql.types import BIGINT, STRING, Struct, Value
-
-HELP = (
-    " See https://cnfl.io/queries for more info.\n"
-    "Add EMIT CHANGES if you intended to issue a push query."
-)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from barnabas.sql.analysis.metastore import DataSource
 from barnabas.sql.errors import FAILURES, AnalysisError, EvaluationError, SqlError
 from barnabas.sql.expressions.coercion import coerce_literal, coerced_type
 from barnabas.sql.expressions.compile import compile_expression
+from barnabas.sql.expressions.typing import between_as_comparisons
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.names import backquoted
 from barnabas.sql.runtime.records import Row
@@ -35,7 +36,7 @@ from barnabas.sql.syntax.printer import message_text
 from barnabas.sql.syntax.rewriting import column_references, with_parts
 from barnabas.sql.types import STRING, BaseType, Value
 
-_HELP = (
+HELP = (
     " See https://cnfl.io/queries for more info.\n"
     "Add EMIT CHANGES if you intended to issue a push query."
 )
@@ -89,12 +90,8 @@ class Access:
 def plain_condition(expression: Expression) -> Expression:
     """The condition with BETWEEN and IN written as comparisons."""
     match expression:
-        case nodes.Between(operand, lower, upper):
-            return Logical(
-                LogicalOperator.AND,
-                Comparison(ComparisonOperator.GREATER_THAN_OR_EQUAL, operand, lower),
-                Comparison(ComparisonOperator.LESS_THAN_OR_EQUAL, operand, upper),
-            )
+        case nodes.Between(operand):
+            return Logical(LogicalOperator.AND, *between_as_comparisons(expression, operand))
         case nodes.InList(operand, items):
             plain: Expression = Comparison(ComparisonOperator.EQUAL, operand, items[-1])
             for item in reversed(items[:-1]):
@@ -183,7 +180,7 @@ class _Finder:
             problem, name = self._check(part, seen)
             if problem:
                 if not self._may_scan:
-                    raise AnalysisError(problem + _HELP + _MORE)
+                    raise AnalysisError(problem + HELP + _MORE)
                 scans = True
             if name is not None:
                 seen.add(name)
@@ -206,7 +203,7 @@ class _Finder:
 
     def _fail_unless_scan(self, problem: str) -> None:
         if not self._may_scan:
-            raise AnalysisError(problem + _HELP + _MORE)
+            raise AnalysisError(problem + HELP + _MORE)
 
     def _check(self, part: Expression, seen: set[str]) -> tuple[str, str | None]:
         """Return the reason against a lookup, and the key column that the part is about."""
@@ -234,7 +231,7 @@ class _Finder:
         if part.operator in _UNKEYED:
             return f"Unsupported {column.name} bounds: {part.operator.value}."
         if not self._source.is_windowed:
-            raise AnalysisError(f"Cannot use WINDOWSTART/WINDOWEND on non-windowed source.{_HELP}")
+            raise AnalysisError(f"Cannot use WINDOWSTART/WINDOWEND on non-windowed source.{HELP}")
         return ""
 
     def _check_like(self, part: Like) -> str:
@@ -244,7 +241,7 @@ class _Finder:
         if column is not None and column.type.base is not BaseType.STRING:
             raise AnalysisError(
                 "The column type for Like condition must be VARCHAR. The column type is "
-                f"{column.type.base.value}.{_HELP}"
+                f"{column.type.base.value}.{HELP}"
             )
         return ""
 

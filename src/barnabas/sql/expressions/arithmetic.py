@@ -23,7 +23,7 @@ from barnabas.sql.decimals import (
     unit,
 )
 from barnabas.sql.errors import AnalysisError, EvaluationError
-from barnabas.sql.expressions.casts import cast_maker
+from barnabas.sql.expressions.casts import cast_maker, same
 from barnabas.sql.functions.signatures import can_cast_implicitly
 from barnabas.sql.syntax.expressions import ArithmeticOperator as Operator
 from barnabas.sql.types import BaseType, SqlType, Value
@@ -128,15 +128,11 @@ def _decimal_calculation(
         Operator.DIVIDE: context.divide,
         Operator.MODULUS: context.remainder,
     }[operator]
-    left_cast = cast_maker(left, as_decimal_type(left)) or _same
-    right_cast = cast_maker(right, as_decimal_type(right)) or _same
+    left_cast = cast_maker(left, as_decimal_type(left)) or same
+    right_cast = cast_maker(right, as_decimal_type(right)) or same
     return lambda one, other: calculate(left_cast(one), right_cast(other)).quantize(
         last_digit, context=EXACT
     )
-
-
-def _same(value: Value) -> Value:
-    return value
 
 
 def negation(sql_type: SqlType | None) -> Callable[[Any], Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
 
 from barnabas.sql.decimals import as_decimal_type
 from barnabas.sql.errors import AnalysisError
@@ -16,7 +17,6 @@ from barnabas.sql.expressions.scope import Scope
 from barnabas.sql.functions.catalog import (
     AggregateOverload,
     Aggregator,
-    ReturnType,
     ScalarOverload,
     TableOverload,
 )
@@ -32,13 +32,14 @@ from barnabas.sql.functions.patterns import (
     substitute,
 )
 from barnabas.sql.functions.signature_text import Parameter
-from barnabas.sql.functions.signatures import Argument, Choice, LambdaShape, bind, choose
+from barnabas.sql.functions.signatures import Argument, LambdaShape, bind, choose
 from barnabas.sql.syntax import expressions as nodes
 from barnabas.sql.syntax.expressions import Expression
 from barnabas.sql.syntax.printer import message_text
 from barnabas.sql.types import BIGINT, Array, Map, SqlType, Value
 
 TypeOf = Callable[[Expression, Scope], SqlType | None]
+O = TypeVar("O", ScalarOverload, TableOverload)  # noqa: E741
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +54,15 @@ class TypedArgument:
 
 
 @dataclass(frozen=True, slots=True)
-class ScalarCall:
-    """A call of a scalar function."""
+class Call(Generic[O]):
+    """A call of a scalar function, or of a table function."""
 
-    overload: ScalarOverload
+    overload: O
     arguments: tuple[TypedArgument, ...]
     result: SqlType
 
 
-@dataclass(frozen=True, slots=True)
-class TableCall:
-    """A call of a table function."""
-
-    overload: TableOverload
-    arguments: tuple[TypedArgument, ...]
-    result: SqlType
+ScalarCall: TypeAlias = Call[ScalarOverload]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +83,27 @@ class AggregateCall:
 
 def scalar_call(call: nodes.FunctionCall, scope: Scope, type_of: TypeOf) -> ScalarCall:
     """Return what a call of a scalar function means; raises AnalysisError."""
-    function = scope.function(call.name)
-    shapes = [_shape(argument, scope, type_of) for argument in call.arguments]
-    choice = choose(function.name, function.scalars, shapes)
-    arguments, bindings = _bind(choice.parameters, call.arguments, shapes, scope, type_of)
-    result = _result(choice, choice.overload.returns, arguments, bindings)
-    return ScalarCall(choice.overload, arguments, result)
+    return _call(call, scope.function(call.name).scalars, scope, type_of)
 
 
-def table_call(call: nodes.FunctionCall, scope: Scope, type_of: TypeOf) -> TableCall:
+def table_call(call: nodes.FunctionCall, scope: Scope, type_of: TypeOf) -> Call[TableOverload]:
     """Return what a call of a table function means; raises AnalysisError."""
-    function = scope.function(call.name)
+    return _call(call, scope.function(call.name).tables, scope, type_of)
+
+
+def _call(
+    call: nodes.FunctionCall, overloads: Sequence[O], scope: Scope, type_of: TypeOf
+) -> Call[O]:
     shapes = [_shape(argument, scope, type_of) for argument in call.arguments]
-    choice = choose(function.name, function.tables, shapes)
+    choice = choose(scope.function(call.name).name, overloads, shapes)
     arguments, bindings = _bind(choice.parameters, call.arguments, shapes, scope, type_of)
-    result = _result(choice, choice.overload.returns, arguments, bindings)
-    return TableCall(choice.overload, arguments, result)
+    returns, told = choice.overload.returns, choice.signature.result
+    if returns is not None:
+        result = returns([argument.taken_type for argument in arguments])
+    else:
+        assert told is not None, "the signature of a function tells its result"
+        result = substitute(told, bindings)
+    return Call(choice.overload, arguments, result)
 
 
 def aggregate_call(call: nodes.FunctionCall, scope: Scope, type_of: TypeOf) -> AggregateCall:
@@ -194,15 +194,3 @@ def _taken_type(pattern: Pattern, sql_type: SqlType | None) -> SqlType | None:
         case (Wildcard() | ArrayOf() | MapOf(), _):
             return sql_type
     return substitute(pattern, {})
-
-
-def _result(
-    choice: Choice[ScalarOverload] | Choice[TableOverload],
-    returns: ReturnType | None,
-    arguments: Sequence[TypedArgument],
-    bindings: dict[str, SqlType],
-) -> SqlType:
-    if returns is not None:
-        return returns([argument.taken_type for argument in arguments])
-    assert choice.signature.result is not None, "the signature of a function tells its result"
-    return substitute(choice.signature.result, bindings)

@@ -104,12 +104,13 @@ def _part_cast(
     source: SqlType, target: SqlType, part: SqlType | None, part_target: SqlType
 ) -> Cast:
     try:
-        return cast_maker(part, part_target) or _same
+        return cast_maker(part, part_target) or same
     except AnalysisError as error:
         raise _unsupported(source, target) from error
 
 
-def _same(value: Value) -> Value:
+def same(value: Value) -> Value:
+    """The value as it is."""
     return value
 
 
@@ -160,9 +161,19 @@ def decode_base64(text: str) -> bytes:
         raise EvaluationError(f"not Base64: {text}") from error
 
 
+PARSERS: dict[BaseType, Callable[[str], Value]] = {
+    BaseType.INTEGER: parse_integer,
+    BaseType.BIGINT: parse_bigint,
+    BaseType.DOUBLE: parse_double,
+    BaseType.TIMESTAMP: parse_timestamp,
+    BaseType.TIME: parse_time,
+    BaseType.DATE: parse_date,
+    BaseType.BYTES: decode_base64,
+}
+"""What reads the texts of simple types; BOOLEAN and DECIMAL have rules of their own."""
 _CASTS: dict[tuple[BaseType, BaseType], Cast] = {
     (BaseType.BOOLEAN, BaseType.STRING): boolean_text,
-    (BaseType.INTEGER, BaseType.BIGINT): _same,
+    (BaseType.INTEGER, BaseType.BIGINT): same,
     (BaseType.INTEGER, BaseType.DOUBLE): float,
     (BaseType.INTEGER, BaseType.STRING): str,
     (BaseType.BIGINT, BaseType.INTEGER): wrap_integer,
@@ -176,13 +187,7 @@ _CASTS: dict[tuple[BaseType, BaseType], Cast] = {
     (BaseType.DOUBLE, BaseType.BIGINT): _whole_of_double(LONG_MIN, LONG_MAX),
     (BaseType.DOUBLE, BaseType.STRING): double_text,
     (BaseType.STRING, BaseType.BOOLEAN): _from_text(_boolean),
-    (BaseType.STRING, BaseType.INTEGER): _from_text(parse_integer),
-    (BaseType.STRING, BaseType.BIGINT): _from_text(parse_bigint),
-    (BaseType.STRING, BaseType.DOUBLE): _from_text(parse_double),
-    (BaseType.STRING, BaseType.TIMESTAMP): _from_text(parse_timestamp),
-    (BaseType.STRING, BaseType.TIME): _from_text(parse_time),
-    (BaseType.STRING, BaseType.DATE): _from_text(parse_date),
-    (BaseType.STRING, BaseType.BYTES): _from_text(decode_base64),
+    **{(BaseType.STRING, base): _from_text(parse) for base, parse in PARSERS.items()},
     (BaseType.TIMESTAMP, BaseType.STRING): iso_timestamp_text,
     (BaseType.TIMESTAMP, BaseType.TIME): lambda value: value % DAY_MS,
     (BaseType.TIMESTAMP, BaseType.DATE): lambda value: value // DAY_MS,

@@ -8,6 +8,7 @@ from typing import Any
 
 from barnabas.sql.errors import FAILURES
 from barnabas.sql.expressions.calls import ScalarCall
+from barnabas.sql.expressions.casts import same
 from barnabas.sql.expressions.comparisons import Comparison
 from barnabas.sql.syntax import expressions as nodes
 from barnabas.sql.types import Value
@@ -52,7 +53,7 @@ def comparing(
 def _telling_apart(
     left: Evaluate, right: Evaluate, how: Comparison, *, is_distinct: bool
 ) -> Evaluate:
-    convert_left, convert_right = how.convert_left or _same, how.convert_right or _same
+    convert_left, convert_right = how.convert_left or same, how.convert_right or same
     compare = how.compare
 
     def tell_apart(row: Sequence[Any]) -> bool:
@@ -62,10 +63,6 @@ def _telling_apart(
         return compare(convert_left(one), convert_right(other))
 
     return tell_apart
-
-
-def _same(value: Value) -> Value:
-    return value
 
 
 def item_at(items: Sequence[Value], index: int) -> Value:

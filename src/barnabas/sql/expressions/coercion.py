@@ -25,20 +25,16 @@ from barnabas.java.numbers import (
 from barnabas.sql import types
 from barnabas.sql.decimals import type_of_value, widen
 from barnabas.sql.errors import AnalysisError, EvaluationError
-from barnabas.sql.expressions.casts import cast_maker, decode_base64
+from barnabas.sql.expressions.casts import PARSERS, cast_maker
 from barnabas.sql.functions.signatures import can_cast_implicitly
 from barnabas.sql.java_text import (
     boolean_text,
-    parse_bigint,
     parse_boolean,
     parse_decimal,
-    parse_double,
-    parse_integer,
 )
 from barnabas.sql.syntax import expressions as nodes
 from barnabas.sql.syntax.expressions import Expression
 from barnabas.sql.syntax.printer import message_text
-from barnabas.sql.time_text import parse_date, parse_time, parse_timestamp
 from barnabas.sql.types import Array, BaseType, Field, Map, SqlType, Struct, Value
 
 LITERALS = (
@@ -264,17 +260,6 @@ def _parse(text: str, target: SqlType) -> Value:
             raise EvaluationError(f"not a boolean: {text}")
         return value
     try:
-        return _PARSERS[target.base](text)
+        return PARSERS[target.base](text)
     except KeyError:
         raise AnalysisError(f"A text cannot stand for a {target}") from None
-
-
-_PARSERS: dict[BaseType, Callable[[str], Value]] = {
-    BaseType.INTEGER: parse_integer,
-    BaseType.BIGINT: parse_bigint,
-    BaseType.DOUBLE: parse_double,
-    BaseType.TIMESTAMP: parse_timestamp,
-    BaseType.TIME: parse_time,
-    BaseType.DATE: parse_date,
-    BaseType.BYTES: decode_base64,
-}
