@@ -1,9 +1,15 @@
-"""Files that hold secrets: readable by their owner alone, and never half written."""
+"""Files of a user: where programs keep theirs, and secrets, which their owner alone may read."""
 
 import os
 import secrets
 
 MODE = 0o600
+
+
+def state_directory() -> str:
+    """Return where a user's programs keep what outlives them, by the XDG Base Directory rules."""
+    home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(home, "barnabas")
 
 
 def write_private(path: str, text: str, *, replaces: bool = True) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from barnabas.base.private_files import state_directory
 from barnabas.streams.environment import REGISTRY_VARIABLE, default_bootstrap
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.names import check_duration, check_word, nearest
@@ -67,7 +68,4 @@ class RunOptions:
 
 def default_checkpoints() -> str:
     """Return where checkpoints are kept: under the user's state directory."""
-    state = os.environ.get("XDG_STATE_HOME") or os.path.join(
-        os.path.expanduser("~"), ".local", "state"
-    )
-    return os.path.join(state, "barnabas", "pipelines")
+    return os.path.join(state_directory(), "pipelines")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from barnabas.base.errors import ConfigError
+from barnabas.base.private_files import state_directory
 from barnabas.base.tls.contexts import (
     PropertyKeys,
     configured_key,
@@ -275,8 +276,7 @@ class ServerConfig:
         given = self.values.get(STATE_DIRECTORY)
         if given:
             return os.path.join(str(given), self.service_id)
-        home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-        return os.path.join(home, "barnabas", "sql", self.service_id)
+        return os.path.join(state_directory(), "sql", self.service_id)
 
     @property
     def registry_urls(self) -> tuple[str, ...]:

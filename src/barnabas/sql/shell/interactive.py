@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from barnabas.base.private_files import state_directory
 from barnabas.sql.shell.commands import Commands, LeaveError
 from barnabas.sql.shell.completion import Names, completions, word_before
 from barnabas.sql.shell.errors import ShellError
@@ -52,12 +53,6 @@ class PlainReader:
     def history(self) -> list[str]:
         """Return the input of this session."""
         return list(self._typed)
-
-
-def state_directory() -> str:
-    """Return where a user's programs keep what they may lose."""
-    home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.join(home, "barnabas")
 
 
 def edited_reader(names: Names, commands: Callable[[], list[str]]) -> Reader:

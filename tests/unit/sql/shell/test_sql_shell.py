@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from barnabas.base.private_files import state_directory
 from barnabas.sql.shell.client import KsqlClient
 from barnabas.sql.shell.commands import Commands
 from barnabas.sql.shell.completion import Names
 from barnabas.sql.shell.console import Console
-from barnabas.sql.shell.interactive import Loop, PlainReader, state_directory
+from barnabas.sql.shell.interactive import Loop, PlainReader
 from barnabas.sql.shell.session import Session
 from barnabas.sql.shell.shell import Shell
 from support.cli import Result, run_cli
