@@ -63,7 +63,6 @@ SMALLER_FOR_A_REASON = {
     "node/security/principal": "for all that authorize",
     "schemas/data/cache": "for converters and transforms",
     "schemas/errors": "for all formats and their users",
-    "sql/analysis/filters": "WHERE's planner imports HAVING's node, and both check conditions",
     "sql/functions/built_in": "imports all functions, which import the catalog",
     "sql/runtime/records": "for all steps",
     "streams/errors": "for all of streams, and its commands",

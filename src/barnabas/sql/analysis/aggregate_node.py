@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.sql.analysis.aggregates import AGGREGATE, analyse_aggregates, with_aggregates
-from barnabas.sql.analysis.environment import Environment
-from barnabas.sql.analysis.filters import check_condition
+from barnabas.sql.analysis.environment import Environment, check_condition
 from barnabas.sql.analysis.new_keys import repartition_needed
 from barnabas.sql.analysis.nodes import BuildContext, Built, KeyFormat, PlanNode, missing_keys
 from barnabas.sql.analysis.project_node import rewritten_items, select_step, selected_columns
@@ -160,16 +159,9 @@ class AggregateNode(PlanNode):
         if self._having is not None:
             context.environment.check(self._having, step.schema.columns, "Predicate")
             step = steps.TableFilter(step, self._having, step.schema)
-        key_format = self._key_format(source)
+        key_format = KeyFormat(source.key_format.format, window_of(self._analysis.window))
         result = select_step(self.kind, step, self.schema, self._final)
         return Built(result, self.schema, key_format)
-
-    def _key_format(self, source: Built) -> KeyFormat:
-        window = self._analysis.window
-        if window is None:
-            return KeyFormat(source.key_format.format)
-        size_ms = None if window.kind is WindowKind.SESSION else window.size_ms
-        return KeyFormat(source.key_format.format, WindowInfo(window.kind, size_ms))
 
     def _prepared(self, source: Built, *, is_table: bool) -> tuple[Step, dict[Expression, str]]:
         """The step that calculates what groups and aggregates need, and the names of it."""

@@ -9,12 +9,14 @@ from typing import Any
 
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.analysis.metastore import MetaStore
+from barnabas.sql.analysis.timestamps import with_timestamps
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.expressions.compile import ExpressionCompiler
 from barnabas.sql.functions.catalog import Function
-from barnabas.sql.schema import Column
+from barnabas.sql.schema import Column, Schema
 from barnabas.sql.syntax.expressions import Expression
-from barnabas.sql.types import SqlType
+from barnabas.sql.syntax.printer import message_text
+from barnabas.sql.types import BOOLEAN, SqlType
 
 DEFAULT_KEY_FORMAT = "ksql.persistence.default.format.key"
 DEFAULT_VALUE_FORMAT = "ksql.persistence.default.format.value"
@@ -76,3 +78,21 @@ class Environment:
                 "CAST(null AS VARCHAR)."
             )
         return type_
+
+
+def check_condition(
+    condition: Expression, schema: Schema, clause: str, environment: Environment
+) -> None:
+    """Raise AnalysisError unless the condition is true or false over the schema's columns."""
+    try:
+        actual = environment.type_of(with_timestamps(condition), schema.columns)
+    except AnalysisError as error:
+        raise AnalysisError(f"Error in {clause} expression: {error.message}") from error
+    if actual != BOOLEAN:
+        shown = message_text(condition)
+        raise AnalysisError(
+            f"Type error in {clause} expression: Should evaluate to boolean but is {shown} "
+            f"({actual}) instead."
+        )
+    if clause == "WHERE":
+        environment.check(with_timestamps(condition), schema.columns, "Predicate")

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from barnabas.sql.analysis.environment import Environment
-from barnabas.sql.analysis.known_columns import check_known, schema_of
-from barnabas.sql.analysis.resolving import AliasedSource
+from barnabas.sql.analysis.resolving import AliasedSource, check_known, schema_of
 from barnabas.sql.analysis.windows import check_within
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.names import backquoted

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from barnabas.sql.analysis.aggregate_node import AggregateNode, window_of
-from barnabas.sql.analysis.environment import Environment
-from barnabas.sql.analysis.filters import check_condition
+from barnabas.sql.analysis.environment import Environment, check_condition
 from barnabas.sql.analysis.joins import join_node
 from barnabas.sql.analysis.metastore import DataSource
 from barnabas.sql.analysis.new_keys import PartitionByNode

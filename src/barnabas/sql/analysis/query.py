@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from barnabas.sql.analysis.environment import Environment
 from barnabas.sql.analysis.join_conditions import JoinConditions, JoinInfo
-from barnabas.sql.analysis.known_columns import check_known, schema_of
-from barnabas.sql.analysis.resolving import AliasedSource, resolve
+from barnabas.sql.analysis.resolving import AliasedSource, check_known, resolve, schema_of
 from barnabas.sql.analysis.schemas import SYSTEM_COLUMNS, joined_name
 from barnabas.sql.analysis.windows import checked_window
 from barnabas.sql.errors import AnalysisError

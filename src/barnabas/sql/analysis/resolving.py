@@ -10,13 +10,19 @@ from dataclasses import dataclass, replace
 
 from barnabas.sql.analysis.environment import Environment
 from barnabas.sql.analysis.metastore import DataSource
-from barnabas.sql.analysis.schemas import AliasGenerator, joined_name, joined_words
+from barnabas.sql.analysis.schemas import (
+    AliasGenerator,
+    could_be_synthetic_key,
+    joined_name,
+    joined_words,
+    planning_schema,
+)
 from barnabas.sql.errors import AnalysisError, PrepareError
 from barnabas.sql.names import repeated
-from barnabas.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS
+from barnabas.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS, Schema
 from barnabas.sql.syntax.expressions import ColumnReference, Expression, Lambda
 from barnabas.sql.syntax.printer import message_text
-from barnabas.sql.syntax.rewriting import rewrite
+from barnabas.sql.syntax.rewriting import column_references, rewrite
 from barnabas.sql.syntax.tree import (
     AllColumns,
     Join,
@@ -151,3 +157,44 @@ class _Resolver:
         body = self.expression(expression.body)
         self._lambda_parameters = outer
         return replace(expression, body=body)
+
+
+# -- columns of sources that the clauses of a query refer to: each must be known
+
+
+def schema_of(aliased: AliasedSource, *, with_window: bool) -> Schema:
+    """Return a source's columns as a query sees them; `with_window`: the query makes windows."""
+    source = aliased.source
+    return planning_schema(source.schema, is_windowed=source.is_windowed or with_window)
+
+
+def check_known(
+    expression: Expression, schemas: dict[str, Schema], clause: str, *, may_be_synthetic: bool
+) -> set[str]:
+    """Raise AnalysisError for a column that no source has; gives the sources that are used."""
+    used = set()
+    for column in column_references(expression):
+        columns = [
+            alias
+            for alias, schema in schemas.items()
+            if column.source in (None, alias) and schema.find(column.name) is not None
+        ]
+        is_bound = column.source is None and column.name in WINDOW_BOUNDS and len(columns) > 1
+        if not columns or is_bound:
+            synthetic = clause == "SELECT" and column.source is None
+            if may_be_synthetic and synthetic and could_be_synthetic_key(column.name):
+                continue
+            raise _unknown_column(column, clause)
+        used.add(column.source or columns[0])
+    return used
+
+
+def _unknown_column(column: ColumnReference, clause: str) -> AnalysisError:
+    shown = message_text(column)
+    text = f"{clause} column '{shown}' cannot be resolved."
+    if clause == "PARTITION BY":
+        text += (
+            f" '{shown}' must be a column in the source schema since PARTITION BY is applied on "
+            "the input."
+        )
+    return AnalysisError(text, column.place)
