@@ -8,6 +8,7 @@ from barnabas.sql.plan import steps
 from barnabas.sql.plan.steps import FormatChoice, Formats, QueryPlan, ResultKind, Step
 from barnabas.sql.runtime.driver import PlanDriver
 from barnabas.sql.runtime.records import Record, Row, WindowBounds
+from barnabas.sql.runtime.stage import Channel
 from barnabas.sql.schema import Column, Part, Schema
 from barnabas.sql.syntax.expressions import (
     ColumnReference,
@@ -142,11 +143,14 @@ class Bench:
     ) -> list[str]:
         """A single value stands for a row of one column."""
         made = []
-        for stage, given in self.driver.inputs(topic):
-            record = Record(
-                _row(key), _row(value), at, WindowBounds(*window) if window else None, **others
-            )
-            made += self.driver.pipe(stage, given, record)
+        for stage in self.driver.stages:
+            for index, given in enumerate(stage.inputs):
+                if isinstance(given, Channel) or given.topic != topic:
+                    continue
+                record = Record(
+                    _row(key), _row(value), at, WindowBounds(*window) if window else None, **others
+                )
+                made += self.driver.pipe(stage.index, index, record)
         return [text(record) for record in made]
 
 

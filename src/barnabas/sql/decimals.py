@@ -57,6 +57,12 @@ def decimal_type(precision: int, scale: int) -> types.Decimal:
     return types.Decimal(precision, scale)
 
 
+def fits(narrow: types.Decimal, wide: types.Decimal) -> bool:
+    """Return whether every value of one type is a value of the other."""
+    room = wide.precision - wide.scale
+    return narrow.scale <= wide.scale and narrow.precision - narrow.scale <= room
+
+
 def as_decimal_type(sql_type: SqlType) -> types.Decimal:
     """The DECIMAL that holds every value of an exact number's type; raises AnalysisError."""
     match sql_type.base:
@@ -137,10 +143,14 @@ def cast_double(value: float, target: types.Decimal) -> Decimal:
 
 
 def _check_range(value: Decimal, target: types.Decimal) -> None:
-    digits = target.precision - target.scale
-    if not value.is_finite() or (value and value.adjusted() >= digits):
-        raise EvaluationError(
-            f"Numeric field overflow: A field with precision {target.precision} and scale "
-            f"{target.scale} must round to an absolute value less than 10^{digits}. "
-            f"Got {plain_text(value)}"
-        )
+    if not value.is_finite() or (value and value.adjusted() >= target.precision - target.scale):
+        raise overflow(value, target)
+
+
+def overflow(value: Decimal, target: types.Decimal) -> EvaluationError:
+    """The error of a value with more digits before the point than the type has."""
+    return EvaluationError(
+        f"Numeric field overflow: A field with precision {target.precision} and scale "
+        f"{target.scale} must round to an absolute value less than "
+        f"10^{target.precision - target.scale}. Got {plain_text(value)}"
+    )

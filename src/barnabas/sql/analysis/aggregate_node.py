@@ -13,7 +13,7 @@ from barnabas.sql.analysis.environment import Environment, check_condition
 from barnabas.sql.analysis.new_keys import repartition_needed
 from barnabas.sql.analysis.nodes import BuildContext, Built, KeyFormat, PlanNode, missing_keys
 from barnabas.sql.analysis.project_node import rewritten_items, select_step, selected_columns
-from barnabas.sql.analysis.projection import ONCE, Selected, projected_schema
+from barnabas.sql.analysis.projection import ONCE, projected_schema
 from barnabas.sql.analysis.query import ALL_ROWS, QueryAnalysis
 from barnabas.sql.analysis.schemas import (
     AliasGenerator,
@@ -100,7 +100,7 @@ class AggregateNode(PlanNode):
 
     def _selected_name(self, expression: Expression) -> str | None:
         """The name of a group's expression among the selected ones."""
-        aliases = [item.alias for item in self._selected if item.expression == expression]
+        aliases = [item.name for item in self._selected if item.expression == expression]
         if len(aliases) > 1:
             names = joined_words(quoted_names(aliases), " and ")
             raise AnalysisError(
@@ -121,7 +121,7 @@ class AggregateNode(PlanNode):
         if self._having is not None:
             self._having = with_timestamps(rewritten.pop())
         self._final = [
-            Selected(item.alias, expression)
+            SelectedColumn(item.name, expression)
             for item, expression in zip(self._selected, rewritten, strict=True)
             if not self._analysis.is_persistent or expression not in self._group_by
         ]
@@ -143,7 +143,7 @@ class AggregateNode(PlanNode):
             )
         if missing:
             raise missing_keys(sink, "grouping expression", list(map(message_text, missing)))
-        values = [value_column(item.alias, BYTES) for item in self._final]
+        values = [value_column(item.name, BYTES) for item in self._final]
         check_clash(Schema((*self.schema.key, *values)))
 
     # --- steps -------------------------------------------------------------------------------

@@ -3,8 +3,8 @@ that CREATE TYPE made, put into their places."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Callable
+from dataclasses import is_dataclass
 from typing import Any, TypeVar, cast
 
 from barnabas.java.time.pattern import pattern_of
@@ -20,7 +20,15 @@ from barnabas.sql.names import backquoted, repeated
 from barnabas.sql.plan.steps import FormatChoice, TimestampColumn
 from barnabas.sql.schema import Column, Part, Schema
 from barnabas.sql.syntax.limits import check_tree
-from barnabas.sql.syntax.tree import ColumnElement, Constraint, CreateSource, NamedType, SourceKind
+from barnabas.sql.syntax.rewriting import rebuilt
+from barnabas.sql.syntax.tree import (
+    ColumnElement,
+    Constraint,
+    CreateAsSelect,
+    CreateSource,
+    NamedType,
+    SourceKind,
+)
 from barnabas.sql.types import SqlType
 
 T = TypeVar("T")
@@ -39,17 +47,8 @@ def create_source(statement: CreateSource, environment: Environment) -> Command:
     _check_topic(statement, properties, environment)
     schema = _schema(statement, properties, key, value, environment)
     existing = environment.metastore.source(statement.name)
-    kind = statement.kind.value.lower()
     if existing is not None and not statement.or_replace:
-        other = existing.kind.value.lower()
-        if statement.if_not_exists:
-            return NothingCommand(
-                f"Cannot add {kind} {backquoted(statement.name)}: A {other} with the same name "
-                "already exists."
-            )
-        raise AnalysisError(
-            f"Cannot add {kind} '{statement.name}': A {other} with the same name already exists"
-        )
+        return exists_already(statement, existing)
     _check_kind(statement, properties, schema, existing)
     timestamp = properties.timestamp
     check_timestamp(timestamp, schema)
@@ -72,6 +71,30 @@ def create_source(statement: CreateSource, environment: Environment) -> Command:
         topic_wish(topic, properties, is_compacted=statement.kind is SourceKind.TABLE),
         statement.or_replace,
         statement.if_not_exists,
+    )
+
+
+def exists_already(
+    statement: CreateSource | CreateAsSelect, existing: DataSource
+) -> NothingCommand:
+    """There is nothing to do with IF NOT EXISTS; without, raises AnalysisError."""
+    kind, other = statement.kind.value.lower(), existing.kind.value.lower()
+    if statement.if_not_exists:
+        return NothingCommand(
+            f"Cannot add {kind} {backquoted(statement.name)}: A {other} with the same name already "
+            "exists."
+        )
+    raise AnalysisError(
+        f"Cannot add {kind} '{statement.name}': A {other} with the same name already exists"
+    )
+
+
+def read_only(statement: CreateSource | CreateAsSelect) -> AnalysisError:
+    """The error of a CREATE OR REPLACE where the old or the new one is declared as SOURCE."""
+    kind = statement.kind.value.lower()
+    return AnalysisError(
+        f"Cannot add {kind} '{statement.name}': CREATE OR REPLACE is not supported on source "
+        f"{kind}s."
     )
 
 
@@ -254,7 +277,6 @@ def _check_kind(
     schema: Schema,
     existing: DataSource | None,
 ) -> None:
-    kind = statement.kind.value.lower()
     if statement.kind is SourceKind.TABLE and not schema.key:
         hint = ""
         if "VALUE_SCHEMA_ID" in properties.values:
@@ -266,10 +288,7 @@ def _check_kind(
         raise AnalysisError(f"Tables require a PRIMARY KEY. Please define the PRIMARY KEY.{hint}")
     is_source = statement.is_source or (existing is not None and existing.is_source)
     if statement.or_replace and is_source:
-        raise AnalysisError(
-            f"Cannot add {kind} '{statement.name}': CREATE OR REPLACE is not supported on source "
-            f"{kind}s."
-        )
+        raise read_only(statement)
     if properties.window is not None and not schema.key:
         raise AnalysisError("Windowed sources require a key column.")
 
@@ -306,19 +325,6 @@ def _resolved(value: Any, find: Callable[[str], SqlType | None]) -> Any:
         if resolved is None:
             raise PrepareError(f"Cannot resolve unknown type: {value.name}")
         return resolved
-    if isinstance(value, tuple):
-        items = tuple(_resolved(item, find) for item in value)
-        return value if _same(items, value) else items
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    changed = {}
-    for field in fields(value):
-        before = getattr(value, field.name)
-        after = _resolved(before, find)
-        if after is not before:
-            changed[field.name] = after
-    return replace(value, **changed) if changed else value
-
-
-def _same(left: Sequence[Any], right: Sequence[Any]) -> bool:
-    return all(a is b for a, b in zip(left, right, strict=True))
+    if isinstance(value, tuple) or (is_dataclass(value) and not isinstance(value, type)):
+        return rebuilt(value, lambda part: _resolved(part, find))
+    return value

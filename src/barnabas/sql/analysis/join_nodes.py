@@ -1,4 +1,4 @@
-"""Nodes of joins: the join, and new keys before it.
+"""Nodes of joins: the join, and before it new keys and columns named after their source.
 
 Both sides must lie together: in as many partitions, by keys in the same format. Who has to give
 way is settled from the top (`settle_formats`) once the whole tree is known.
@@ -6,17 +6,16 @@ way is settled from the top (`settle_formats`) once the whole tree is known.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from barnabas.sql.analysis.environment import DEFAULT_KEY_FORMAT, Environment
 from barnabas.sql.analysis.formats import check_key_types
-from barnabas.sql.analysis.join_sides import JoiningNode
 from barnabas.sql.analysis.new_keys import (
+    rekeyed,
     repartition_needed,
     repartitioned_schema,
-    select_key,
-    select_table_key,
 )
 from barnabas.sql.analysis.nodes import BuildContext, Built, KeyFormat, PlanNode, missing_keys
 from barnabas.sql.analysis.projection import Projection
@@ -32,11 +31,79 @@ from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.catalog import format_named
 from barnabas.sql.names import backquoted
 from barnabas.sql.plan import steps
-from barnabas.sql.plan.steps import FormatChoice, Step
+from barnabas.sql.plan.steps import FormatChoice, SelectedColumn, Step
 from barnabas.sql.schema import Column, Schema
 from barnabas.sql.syntax.expressions import ColumnReference, Expression
 from barnabas.sql.syntax.printer import message_text
 from barnabas.sql.syntax.tree import JoinKind, SourceKind, Within
+
+
+class JoiningNode(PlanNode):
+    """A node below a join."""
+
+    @property
+    @abstractmethod
+    def preferred_format(self) -> KeyFormat | None:
+        """The format that the keys have, if they stay as they are."""
+
+    @abstractmethod
+    def set_format(self, key_format: KeyFormat) -> None:
+        """Have keys in that format."""
+
+
+class PrefixNode(JoiningNode):
+    """Gives a source's columns names that begin with its alias."""
+
+    def __init__(self, source: PlanNode, alias: str) -> None:
+        self.inputs = (source,)
+        self.kind, self.alias = source.kind, source.alias
+        self._alias = alias
+        self._names = {c.name: joined_name(alias, c.name) for c in source.schema.columns}
+        keys = [key_column(self._names[c.name], c.type) for c in source.schema.key]
+        values = [value_column(self._names[c.name], c.type) for c in source.schema.value]
+        self.schema = build_schema((*keys, *values))
+
+    @property
+    def preferred_format(self) -> KeyFormat | None:
+        below = self.inputs[0]
+        if isinstance(below, JoiningNode):
+            return below.preferred_format
+        return self.source_nodes[0].key_format
+
+    def set_format(self, key_format: KeyFormat) -> None:
+        below = self.inputs[0]
+        if isinstance(below, JoiningNode):
+            below.set_format(key_format)
+
+    def select_star(self, source: str | None) -> list[str]:
+        return [self._names.get(name, name) for name in self.inputs[0].select_star(source)]
+
+    def unknown(self, columns: Sequence[ColumnReference]) -> list[ColumnReference]:
+        """Columns are known here by their new names, below by those of the source."""
+        old = {new: name for name, new in self._names.items()}
+        missing = []
+        for column in columns:
+            own = column
+            if column.source is None and column.name in old:
+                own = ColumnReference(old[column.name], place=column.place)
+            if self.inputs[0].unknown([own]):
+                missing.append(column)
+        return missing
+
+    def build(self, context: BuildContext) -> Built:
+        source = self.inputs[0].build(context)
+        keys = [key_column(self._names[c.name], c.type) for c in source.schema.key]
+        of_key = {column.name for column in keys}
+        selected, values = [], []
+        for column in source.schema.value:
+            name = self._names[column.name]
+            if name not in of_key and name in context.mentioned:
+                selected.append(SelectedColumn(name, ColumnReference(column.name)))
+                values.append(value_column(name, column.type))
+        make = steps.TableSelect if self.kind is SourceKind.TABLE else steps.StreamSelect
+        names = tuple(column.name for column in keys)
+        step = make(source.step, names, tuple(selected), build_schema((*keys, *values)))
+        return Built(step, self.schema, source.key_format)
 
 
 class RekeyNode(JoiningNode):
@@ -95,16 +162,7 @@ class RekeyNode(JoiningNode):
     def build(self, context: BuildContext) -> Built:
         source = self.inputs[0].build(context)
         key_format = self._asked or source.key_format
-        if self.kind is SourceKind.TABLE:
-            return select_table_key(
-                source, self._expressions, self.schema, key_format, forced=self._is_forced
-            )
-        changes = self._needed or self._is_forced or key_format != source.key_format
-        if not changes:
-            return source
-        return select_key(
-            source, self._expressions, self.schema, key_format, forced=self._is_forced
-        )
+        return rekeyed(self, source, self._expressions, key_format, forced=self._is_forced)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 
 from barnabas.sql.analysis.environment import Environment
 from barnabas.sql.analysis.join_conditions import JoinInfo
-from barnabas.sql.analysis.join_nodes import JOIN_WORDS, JoinKey, JoinNode, RekeyNode
-from barnabas.sql.analysis.join_sides import JoiningNode, PrefixNode
+from barnabas.sql.analysis.join_nodes import (
+    JOIN_WORDS,
+    JoiningNode,
+    JoinKey,
+    JoinNode,
+    PrefixNode,
+    RekeyNode,
+)
 from barnabas.sql.analysis.nodes import PlanNode, SourceNode
 from barnabas.sql.analysis.projection import Projection
 from barnabas.sql.analysis.query import QueryAnalysis, plan_expression

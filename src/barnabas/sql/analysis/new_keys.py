@@ -89,16 +89,7 @@ class PartitionByNode(PlanNode):
 
     def build(self, context: BuildContext) -> Built:
         source = self.inputs[0].build(context)
-        if self.kind is SourceKind.TABLE:
-            return self._built_table(source)
-        if not repartition_needed(source.schema, self._expressions):
-            return source
-        return select_key(source, self._expressions, self.schema, source.key_format, forced=False)
-
-    def _built_table(self, source: Built) -> Built:
-        return select_table_key(
-            source, self._expressions, self.schema, source.key_format, forced=False
-        )
+        return rekeyed(self, source, self._expressions, source.key_format, forced=False)
 
     def resolve_select(self, index: int, expression: Expression) -> Expression:
         for place, key in enumerate(self._expressions):
@@ -122,35 +113,36 @@ _WINDOWED = (
 )
 
 
-def select_key(
+def rekeyed(
+    node: PlanNode,
     source: Built,
     expressions: tuple[Expression, ...],
-    schema: Schema,
     key_format: KeyFormat,
     *,
     forced: bool,
 ) -> Built:
-    """A stream's records with a new key; `forced`: also if it is the key that they have."""
-    needed = repartition_needed(source.schema, expressions)
-    if source.key_format.window is not None and (needed or not forced):
-        raise AnalysisError(_WINDOWED)
-    emitted = rekeyed_step_schema(source.step.schema, schema)
-    step = steps.StreamSelectKey(source.step, expressions, emitted)
-    return Built(step, schema, key_format)
+    """What is built, with the node's new key; `forced`: also if it is the key that it has.
 
-
-def select_table_key(
-    source: Built,
-    expressions: tuple[Expression, ...],
-    schema: Schema,
-    key_format: KeyFormat,
-    *,
-    forced: bool,
-) -> Built:
-    """A table's rows with the same key written again: joins need that if formats differ."""
+    A table's rows have the same key written again: joins need that if formats differ.
+    """
     needed = repartition_needed(source.schema, expressions)
     if not forced and not needed and key_format == source.key_format:
         return source
+    make: type[steps.NewKey]
+    if node.kind is SourceKind.TABLE:
+        make = steps.TableSelectKey
+        _check_table(source, expressions, needed=needed, forced=forced)
+    else:
+        make = steps.StreamSelectKey
+        if source.key_format.window is not None and (needed or not forced):
+            raise AnalysisError(_WINDOWED)
+    emitted = rekeyed_step_schema(source.step.schema, node.schema)
+    return Built(make(source.step, expressions, emitted), node.schema, key_format)
+
+
+def _check_table(
+    source: Built, expressions: Sequence[Expression], *, needed: bool, forced: bool
+) -> None:
     if len(source.schema.key) > 1:
         raise AnalysisError(
             "Cannot repartition a TABLE source. If this is a join, joins on tables with multiple "
@@ -172,5 +164,3 @@ def select_table_key(
                 "the join."
             )
         raise AnalysisError(_WINDOWED + hint)
-    emitted = rekeyed_step_schema(source.step.schema, schema)
-    return Built(steps.TableSelectKey(source.step, expressions, emitted), schema, key_format)

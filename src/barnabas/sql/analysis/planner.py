@@ -14,6 +14,7 @@ from barnabas.sql.analysis.project_node import ProjectNode
 from barnabas.sql.analysis.query import QueryAnalysis
 from barnabas.sql.analysis.schemas import check_clash, joined_name
 from barnabas.sql.analysis.timestamps import with_timestamps
+from barnabas.sql.decimals import fits
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.plan import steps
 from barnabas.sql.plan.steps import (
@@ -160,6 +161,5 @@ def _is_compatible(own: Schema, other: Schema) -> bool:
 def _fits(own: SqlType, other: SqlType) -> bool:
     """Whether values of the one type are values of the other; only decimals widen by themselves."""
     if isinstance(own, Decimal) and isinstance(other, Decimal):
-        digits, room = own.precision - own.scale, other.precision - other.scale
-        return own.scale <= other.scale and digits <= room
+        return fits(own, other)
     return own == other

@@ -8,7 +8,6 @@ from barnabas.sql.analysis.environment import Environment
 from barnabas.sql.analysis.nodes import BuildContext, Built, PlanNode
 from barnabas.sql.analysis.projection import (
     Projection,
-    Selected,
     cast_literal,
     projected_schema,
     struct_fields,
@@ -43,17 +42,17 @@ def rewritten_items(analysis: QueryAnalysis) -> tuple[SelectItem, ...]:
 
 def selected_columns(
     source: PlanNode, items: Sequence[SelectItem], target: Schema | None
-) -> list[Selected]:
+) -> list[SelectedColumn]:
     """Expand the items over the source's columns.
 
     `target`: the schema of the stream that INSERT INTO writes to; literals become its decimals.
     """
-    selected: list[Selected] = []
+    selected: list[SelectedColumn] = []
     for index, item in enumerate(items):
         match item:
             case AllColumns():
                 names = source.select_star(item.source)
-                selected += [Selected(name, ColumnReference(name)) for name in names]
+                selected += [SelectedColumn(name, ColumnReference(name)) for name in names]
             case StructAll():
                 selected += struct_fields(source.resolve_select(index, item.base), source.schema)
             case SingleColumn():
@@ -61,7 +60,7 @@ def selected_columns(
                 if target is not None and index < len(target.columns):
                     expression = cast_literal(expression, target.columns[index].type)
                 assert item.alias is not None
-                selected.append(Selected(item.alias, expression))
+                selected.append(SelectedColumn(item.alias, expression))
     return selected
 
 
@@ -127,16 +126,15 @@ class ProjectNode(PlanNode):
 
 
 def select_step(
-    kind: SourceKind, source: Step, schema: Schema, selected: Sequence[Selected]
+    kind: SourceKind, source: Step, schema: Schema, selected: Sequence[SelectedColumn]
 ) -> Step:
     """The step that calculates the columns of the value; the key gets the schema's names."""
     make = steps.TableSelect if kind is SourceKind.TABLE else steps.StreamSelect
-    columns = tuple(SelectedColumn(item.alias, item.expression) for item in selected)
     types = {column.name: column.type for column in schema.value}
     emitted = Schema(
-        (*schema.key, *(value_column(item.alias, types[item.alias]) for item in selected))
+        (*schema.key, *(value_column(item.name, types[item.name]) for item in selected))
     )
-    return make(source, tuple(column.name for column in schema.key), columns, emitted)
+    return make(source, tuple(column.name for column in schema.key), tuple(selected), emitted)
 
 
 def _hidden_keys(schema: Schema) -> list[Column]:

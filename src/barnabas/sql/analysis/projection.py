@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 from barnabas.sql import types
 from barnabas.sql.analysis.environment import Environment
 from barnabas.sql.analysis.schemas import build_schema, is_key, key_column, value_column
-from barnabas.sql.decimals import type_of_value
+from barnabas.sql.decimals import fits, type_of_value, unit
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.names import backquoted
+from barnabas.sql.plan.steps import SelectedColumn
 from barnabas.sql.schema import Schema
 from barnabas.sql.syntax import expressions as nodes
 from barnabas.sql.syntax.expressions import ColumnReference, Dereference, Expression
@@ -38,20 +38,12 @@ class Projection:
         return expression in self.single or expression in self._structs
 
 
-@dataclass(frozen=True)
-class Selected:
-    """A column of the result and what it is calculated from."""
-
-    alias: str
-    expression: Expression
-
-
 def projected_schema(
-    parent: Schema, selected: Sequence[Selected], environment: Environment
+    parent: Schema, selected: Sequence[SelectedColumn], environment: Environment
 ) -> Schema:
     """The schema of what is selected. Key columns are those that are key columns of the parent;
     they keep the parent's order among themselves, not that of the statement."""
-    of_key: list[list[Selected]] = [[] for _ in parent.key]
+    of_key: list[list[SelectedColumn]] = [[] for _ in parent.key]
     for item in selected:
         place = _key_place(parent, item.expression)
         if place is not None:
@@ -62,10 +54,10 @@ def projected_schema(
         if _key_place(parent, item.expression) is not None:
             item = next(keys)
             sql_type = environment.must_type(item.expression, parent.columns)
-            columns.append(key_column(item.alias, sql_type))
+            columns.append(key_column(item.name, sql_type))
         else:
             sql_type = environment.must_type(item.expression, parent.columns)
-            columns.append(value_column(item.alias, sql_type))
+            columns.append(value_column(item.name, sql_type))
     return build_schema(columns)
 
 
@@ -79,10 +71,10 @@ def _key_place(parent: Schema, expression: Expression) -> int | None:
 # --- the items of a SELECT -------------------------------------------------------------------
 
 
-def struct_fields(base: Expression, parent: Schema) -> list[Selected]:
+def struct_fields(base: Expression, parent: Schema) -> list[SelectedColumn]:
     """The columns that `base->*` stands for."""
     struct = _struct_type(base, parent)
-    return [Selected(field.name, Dereference(base, field.name)) for field in struct.fields]
+    return [SelectedColumn(field.name, Dereference(base, field.name)) for field in struct.fields]
 
 
 def _struct_type(expression: Expression, parent: Schema) -> Struct:
@@ -114,25 +106,22 @@ def cast_literal(expression: Expression, target: SqlType) -> Expression:
             value = expression.value
         case _:
             return expression
-    own = type_of_value(value)
-    digits = own.precision - own.scale
-    if own.scale <= target.scale and digits <= target.precision - target.scale:
-        scaled = value.quantize(Decimal(1).scaleb(-target.scale))
-        return nodes.DecimalLiteral(scaled, place=expression.place)
+    if fits(type_of_value(value), target):
+        return nodes.DecimalLiteral(value.quantize(unit(target.scale)), place=expression.place)
     return expression
 
 
-def without_keys(selected: Sequence[Selected], parent: Schema) -> list[Selected]:
+def without_keys(selected: Sequence[SelectedColumn], parent: Schema) -> list[SelectedColumn]:
     """Return the selected columns beside the key's. Raises AnalysisError on repeated ones."""
     seen: dict[str, set[str]] = {}
     kept = []
     for item in selected:
         expression = item.expression
         if isinstance(expression, ColumnReference):
-            if expression.name in ("WINDOWSTART", "WINDOWEND") and item.alias == expression.name:
+            if expression.name in ("WINDOWSTART", "WINDOWEND") and item.name == expression.name:
                 continue
             if is_key(parent, expression.name):
-                seen.setdefault(expression.name, set()).add(item.alias)
+                seen.setdefault(expression.name, set()).add(item.name)
                 continue
         kept.append(item)
     for name, aliases in seen.items():

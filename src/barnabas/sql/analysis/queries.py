@@ -9,11 +9,15 @@ from dataclasses import replace
 from barnabas.sql.analysis.commands import (
     Command,
     CreateSourceCommand,
-    NothingCommand,
     PullQueryCommand,
     QueryCommand,
 )
-from barnabas.sql.analysis.definitions import check_timestamp, topic_wish
+from barnabas.sql.analysis.definitions import (
+    check_timestamp,
+    exists_already,
+    read_only,
+    topic_wish,
+)
 from barnabas.sql.analysis.environment import DEFAULT_KEY_FORMAT, TOPIC_PREFIX, Environment
 from barnabas.sql.analysis.formats import (
     check_against_schema_id,
@@ -21,7 +25,7 @@ from barnabas.sql.analysis.formats import (
     format_choice,
     wrapped_formats,
 )
-from barnabas.sql.analysis.metastore import DataSource, check_upgrade
+from barnabas.sql.analysis.metastore import DataSource, check_plan_upgrade, check_upgrade
 from barnabas.sql.analysis.new_keys import is_null_key
 from barnabas.sql.analysis.planner import (
     Result,
@@ -39,7 +43,6 @@ from barnabas.sql.analysis.properties import (
     read_properties,
 )
 from barnabas.sql.analysis.query import QueryAnalysis, analyse_query
-from barnabas.sql.analysis.upgrades import check_plan_upgrade
 from barnabas.sql.errors import AnalysisError, Place, SqlError
 from barnabas.sql.names import backquoted
 from barnabas.sql.plan.steps import FormatChoice, Formats
@@ -61,7 +64,7 @@ def create_as_select(statement: CreateAsSelect, environment: Environment) -> Com
     properties = read_properties(statement.properties, CREATE_AS)
     existing = environment.metastore.source(statement.name)
     if existing is not None and not statement.or_replace:
-        return _exists_already(statement, existing)
+        return exists_already(statement, existing)
     analysis = analyse_query(statement.query, environment, is_persistent=True)
     try:
         return _planned(statement, properties, analysis, environment)
@@ -98,7 +101,9 @@ def _planned(
         text=environment.text,
     )
     if existing is not None:
-        _check_replacement(statement, existing, source)
+        if existing.is_source:
+            raise read_only(statement)
+        check_upgrade(existing, source)
     if replaces is not None:
         check_plan_upgrade(environment.metastore.queries[replaces].step, plan.step)
     wish = topic_wish(
@@ -111,18 +116,6 @@ def _planned(
     )
     ddl = CreateSourceCommand(source, wish, statement.or_replace, statement.if_not_exists)
     return QueryCommand(plan, ddl, replaces)
-
-
-def _exists_already(statement: CreateAsSelect, existing: DataSource) -> NothingCommand:
-    kind, other = statement.kind.value.lower(), existing.kind.value.lower()
-    if statement.if_not_exists:
-        return NothingCommand(
-            f"Cannot add {kind} {backquoted(statement.name)}: A {other} with the same name already "
-            "exists."
-        )
-    raise AnalysisError(
-        f"Cannot add {kind} '{statement.name}': A {other} with the same name already exists"
-    )
 
 
 def _check_kind(asked: SourceKind, given: SourceKind) -> None:
@@ -185,16 +178,6 @@ def _query_id(statement: CreateAsSelect, environment: Environment) -> tuple[str,
         return writers[0], writers[0]
     prefix = "CTAS" if statement.kind is SourceKind.TABLE else "CSAS"
     return f"{prefix}_{statement.name.upper()}_{metastore.next_query}", None
-
-
-def _check_replacement(statement: CreateAsSelect, existing: DataSource, source: DataSource) -> None:
-    if existing.is_source:
-        kind = statement.kind.value.lower()
-        raise AnalysisError(
-            f"Cannot add {kind} '{statement.name}': CREATE OR REPLACE is not supported on source "
-            f"{kind}s."
-        )
-    check_upgrade(existing, source)
 
 
 # --- INSERT INTO … SELECT --------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from barnabas.schemas.registry_client import SchemaStore
@@ -26,48 +26,14 @@ from barnabas.sql.processing_log import (
 )
 from barnabas.sql.query_failures import QueryFailure, failure_of
 from barnabas.sql.runtime.compiler import PlanCompiler
-from barnabas.sql.runtime.driver import PlanDriver
-from barnabas.sql.runtime.records import Record, Row
+from barnabas.sql.runtime.driver import PlanDriver, TopicsDriver
+from barnabas.sql.runtime.records import Row
 from barnabas.sql.runtime.stage import Channel, Result
-from barnabas.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
+from barnabas.sql.runtime.topics import TopicRecord
 
 _FAILURES_MAX = 100
 _PARTITIONS_MAX = 32
 """State is split as the topics are, so that lateness counts for each partition, up to this."""
-
-
-class PlanInput:
-    """A plan in memory with the readers of its topics."""
-
-    def __init__(
-        self,
-        plan: QueryPlan,
-        compiler: PlanCompiler,
-        schemas: SchemaStore | None,
-        log: Callable[[str, Row | None, BaseException | None], None],
-        partitions: int = 1,
-    ) -> None:
-        self.driver = PlanDriver(plan, compiler, partitions=partitions, log=log)
-        self._readers: dict[str, list[tuple[int, int, TopicReader]]] = {}
-        for stage in self.driver.stages:
-            for index, given in enumerate(stage.inputs):
-                if not isinstance(given, Channel):
-                    reader = TopicReader(given, schemas, log)
-                    self._readers.setdefault(given.topic, []).append((stage.index, index, reader))
-
-    @property
-    def topics(self) -> Sequence[str]:
-        """The topics that the plan reads."""
-        return tuple(self._readers)
-
-    def pipe(self, topic: str, record: TopicRecord) -> list[Record]:
-        """Return the plan's output for one record of a topic."""
-        written: list[Record] = []
-        for stage, index, reader in self._readers.get(topic, ()):
-            row = reader.read(record)
-            if row is not None:
-                written += self.driver.pipe(stage, index, row)
-        return written
 
 
 class NotOwnerError(Exception):
@@ -172,8 +138,7 @@ class LocalQuery:
         }
         self.is_ended = False
         self._has_failed = False
-        self._plan: PlanInput | None = None
-        self._writers: list[tuple[str, TopicWriter]] = []
+        self._plan: TopicsDriver | None = None
 
     @property
     def state(self) -> QueryState:
@@ -208,19 +173,11 @@ class LocalQuery:
 
     def _begin(self) -> None:
         with self._lock:
-            plan = PlanInput(
-                self._query.plan,
-                PlanCompiler(self._functions, self._query.properties, self._log),
-                self._schemas,
-                self._log,
-                self._partitions(),
+            compiler = PlanCompiler(self._functions, self._query.properties, self._log)
+            driver = PlanDriver(
+                self._query.plan, compiler, partitions=self._partitions(), log=self._log
             )
-            self._writers = [
-                (sink.topic, TopicWriter(sink, plan.driver.plan.window, self._schemas, self._log))
-                for stage in plan.driver.stages
-                for sink in stage.outputs
-                if not isinstance(sink, Channel | Result)
-            ]
+            plan = TopicsDriver(driver, self._schemas, self._log)
             self._plan = plan
             self._has_failed = False
             self._follower = self._cluster.follow(
@@ -253,13 +210,11 @@ class LocalQuery:
         for result in self._plan.pipe(topic, record):
             if is_done:
                 continue
-            for sink, writer in self._writers:
-                made = writer.write(result)
-                if made is not None:
-                    if not self._may_write():
-                        raise NotOwnerError("another server may run this query by now")
-                    self._counts["rows_out"] += 1
-                    self._cluster.write(sink, made)
+            for sink, made in self._plan.written(result):
+                if not self._may_write():
+                    raise NotOwnerError("another server may run this query by now")
+                counts["rows_out"] += 1
+                self._cluster.write(sink, made)
 
     def _log(self, message: str, row: Row | None, cause: BaseException | None) -> None:
         self._counts["errors"] += 1

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.engine.cluster import Cluster, Follower, Start
-from barnabas.sql.engine.local_runner import PlanInput, start_of
+from barnabas.sql.engine.local_runner import start_of
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import QueryPlan, ResultKind
 from barnabas.sql.processing_log import NoteEntry, entry_of, includes_rows, log_entry
 from barnabas.sql.runtime.compiler import PlanCompiler
+from barnabas.sql.runtime.driver import PlanDriver, TopicsDriver
 from barnabas.sql.runtime.records import Record, Row
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.schema import WINDOW_BOUNDS, WINDOWEND, WINDOWSTART, Schema
@@ -67,7 +68,7 @@ class PushQuery:
         self._note: NoteEntry = log_entry
         self._shows_rows = includes_rows(properties)
         self._follower: Follower | None = None
-        self._input: PlanInput | None = None
+        self._input: TopicsDriver | None = None
         self.on_end: Callable[[], None] = lambda: None
 
     def start(
@@ -82,12 +83,9 @@ class PushQuery:
         """Send results from now on, or from the topics' beginning."""
         self._send = send
         self._note = note
-        self._input = PlanInput(
-            self.plan,
-            PlanCompiler(functions, self._properties, self._log),
-            schemas,
-            self._log,
-        )
+        compiler = PlanCompiler(functions, self._properties, self._log)
+        driver = PlanDriver(self.plan, compiler, log=self._log)
+        self._input = TopicsDriver(driver, schemas, self._log)
         if self.limit == 0:
             self._end(End(LIMIT_REACHED))
             return

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, reduce
 
 from barnabas.sql import types
+from barnabas.sql.decimals import as_decimal_type, unit, widen
 from barnabas.sql.functions.catalog import scalar
 from barnabas.sql.functions.ordering import order_key
 from barnabas.sql.types import SqlType, Value
@@ -27,32 +28,16 @@ _ORDERED = (
     types.TIMESTAMP,
 )
 
-_DIGITS = {"INTEGER": 10, "BIGINT": 19}
 
-
-def widest_decimal(arguments: Sequence[SqlType | None]) -> SqlType:
+def widest_decimal(arguments: Sequence[SqlType | None]) -> types.Decimal:
     """The DECIMAL with room for the digits of all arguments."""
-    return reduce(_wider, [_as_decimal(a) for a in arguments if a is not None])
-
-
-def _as_decimal(sql_type: SqlType) -> types.Decimal:
-    if isinstance(sql_type, types.Decimal):
-        return sql_type
-    return types.Decimal(_DIGITS[sql_type.base.value], 0)
-
-
-def _wider(left: types.Decimal, right: types.Decimal) -> types.Decimal:
-    whole = max(left.precision - left.scale, right.precision - right.scale)
-    scale = max(left.scale, right.scale)
-    return types.Decimal(whole + scale, scale)
+    return reduce(widen, [as_decimal_type(a) for a in arguments if a is not None])
 
 
 @lru_cache(maxsize=256)
 def _unit(arguments: tuple[SqlType | None, ...]) -> decimal.Decimal:
     """The last digit of the result, for `quantize`."""
-    widest = widest_decimal(arguments)
-    assert isinstance(widest, types.Decimal)
-    return decimal.Decimal((0, (1,), -widest.scale))
+    return unit(widest_decimal(arguments).scale)
 
 
 def _declare(name: str, description: str, choose: Callable[..., Value]) -> None:

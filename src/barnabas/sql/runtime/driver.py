@@ -36,14 +36,11 @@ class PlanDriver:
         """By partition and name."""
         self._partitions = [build(plan, compiler, log) for _ in range(partitions)]
         self.bind()
-        self._readers: dict[str, list[tuple[int, int]]] = defaultdict(list)
         self._channels: dict[int, tuple[int, int]] = {}
         for stage in self._partitions[0].stages:
             for index, given in enumerate(stage.inputs):
                 if isinstance(given, Channel):
                     self._channels[given.index] = (stage.index, index)
-                else:
-                    self._readers[given.topic].append((stage.index, index))
         self._queues: dict[tuple[int, int, int], deque[tuple[int, Record]]] = defaultdict(deque)
         self._count = 0
 
@@ -60,10 +57,6 @@ class PlanDriver:
     def stages(self) -> tuple[Stage, ...]:
         """The stages of the first partition."""
         return self._partitions[0].stages
-
-    def inputs(self, topic: str) -> Sequence[tuple[int, int]]:
-        """(stage, input) of each source that reads the topic."""
-        return self._readers.get(topic, ())
 
     def pipe(self, stage: int, given: int, record: Record) -> list[Record]:
         """Run one record of a source through the plan: what comes out of the sink, in order."""
@@ -125,7 +118,7 @@ class Driver:
         self._partitions = partitions
         self._log = log
         self._offsets: Counter[tuple[str, int]] = Counter()
-        self._queries: list[_Query] = []
+        self._queries: list[TopicsDriver] = []
         for plan in plans:
             self.add(plan, compiler)
 
@@ -141,7 +134,7 @@ class Driver:
                 driver.bind()
         if replaces is not None:
             self.remove(replaces)
-        self._queries.append(_Query(driver, self._schemas, self._log))
+        self._queries.append(TopicsDriver(driver, self._schemas, self._log))
 
     def remove(self, query_id: str) -> None:
         """End a query."""
@@ -157,38 +150,48 @@ class Driver:
         self._offsets[place] += 1
         self.topics[topic].append(record)
         for query in self._queries:
-            for sink_topic, written in query.pipe(topic, record):
+            made = [one for result in query.pipe(topic, record) for one in query.written(result)]
+            for sink_topic, written in made:
                 self.pipe(sink_topic, written)
 
 
-class _Query:
+class TopicsDriver:
+    """One plan over the records of topics: bytes in, and what its sink writes."""
+
     def __init__(self, driver: PlanDriver, schemas: SchemaStore | None, log: Log) -> None:
         self.driver = driver
-        self._readers = {
-            (stage.index, index): TopicReader(given, schemas, log)
-            for stage in driver.stages
-            for index, given in enumerate(stage.inputs)
-            if not isinstance(given, Channel)
-        }
-        self._writers = [
-            (sink.topic, TopicWriter(sink, driver.plan.window, schemas, log))
-            for stage in driver.stages
-            for sink in stage.outputs
-            if not isinstance(sink, Channel | Result)
-        ]
+        self._readers: dict[str, list[tuple[int, int, TopicReader]]] = defaultdict(list)
+        self._writers: list[tuple[str, TopicWriter]] = []
+        for stage in driver.stages:
+            for index, given in enumerate(stage.inputs):
+                if not isinstance(given, Channel):
+                    reader = TopicReader(given, schemas, log)
+                    self._readers[given.topic].append((stage.index, index, reader))
+            for sink in stage.outputs:
+                if not isinstance(sink, Channel | Result):
+                    writer = TopicWriter(sink, driver.plan.window, schemas, log)
+                    self._writers.append((sink.topic, writer))
 
-    def pipe(self, topic: str, record: TopicRecord) -> list[tuple[str, TopicRecord]]:
-        written = []
-        for stage, given in self.driver.inputs(topic):
-            row = self._readers[stage, given].read(record)
-            if row is None:
-                continue
-            for result in self.driver.pipe(stage, given, row):
-                for sink_topic, writer in self._writers:
-                    made = writer.write(result)
-                    if made is not None:
-                        written.append((sink_topic, made))
+    @property
+    def topics(self) -> Sequence[str]:
+        """The topics that the plan reads."""
+        return tuple(self._readers)
+
+    def pipe(self, topic: str, record: TopicRecord) -> list[Record]:
+        """Return the plan's output for one record of a topic."""
+        written: list[Record] = []
+        for stage, index, reader in self._readers.get(topic, ()):
+            row = reader.read(record)
+            if row is not None:
+                written += self.driver.pipe(stage, index, row)
         return written
+
+    def written(self, result: Record) -> Iterator[tuple[str, TopicRecord]]:
+        """The plan's output as its sink writes it, with the topic."""
+        for topic, writer in self._writers:
+            made = writer.write(result)
+            if made is not None:
+                yield topic, made
 
 
 class MemoryStore:

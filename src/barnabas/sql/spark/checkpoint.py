@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from barnabas.sql.analysis.upgrades import check_plan_upgrade
+from barnabas.sql.analysis.metastore import check_plan_upgrade
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.plan.encoding import decode_plan
 from barnabas.sql.runtime.stage import Stage

@@ -23,28 +23,29 @@ def rewrite(expression: Expression, rewriter: Rewriter) -> Expression:
 
 def with_parts(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """The expression with each of its direct parts changed."""
-    return cast(Expression, _with_parts(expression, change))
-
-
-def _with_parts(node: Any, change: Callable[[Expression], Expression]) -> Any:
-    changed = {}
-    for field in fields(node):
-        value = getattr(node, field.name)
-        new = _changed(value, change)
-        if new is not value:
-            changed[field.name] = new
-    return replace(node, **changed) if changed else node
+    return cast(Expression, rebuilt(expression, lambda value: _changed(value, change)))
 
 
 def _changed(value: Any, change: Callable[[Expression], Expression]) -> Any:
-    if isinstance(value, When):
-        return _with_parts(value, change)
     if isinstance(value, Node) and not isinstance(value, NamedType):
         return change(cast(Expression, value))
-    if isinstance(value, tuple):
-        new = tuple(_changed(item, change) for item in value)
-        return value if all(a is b for a, b in zip(new, value, strict=True)) else new
+    if isinstance(value, When | tuple):
+        return rebuilt(value, lambda part: _changed(part, change))
     return value
+
+
+def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The tuple, or dataclass, with each of its items, or fields, changed; itself if none is."""
+    if isinstance(node, tuple):
+        items = tuple(map(change, node))
+        return node if all(a is b for a, b in zip(items, node, strict=True)) else items
+    changed = {}
+    for field in fields(node):
+        value = getattr(node, field.name)
+        new = change(value)
+        if new is not value:
+            changed[field.name] = new
+    return replace(node, **changed) if changed else node
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

@@ -6,6 +6,7 @@ import base64
 import decimal
 from typing import Any
 
+from barnabas.sql.decimals import unit
 from barnabas.sql.types import Array, BaseType, Decimal, Map, SqlType, Struct, Value
 
 _TIMES = (BaseType.DATE, BaseType.TIME, BaseType.TIMESTAMP)
@@ -38,7 +39,7 @@ def value_of(spec: Any, sql_type: SqlType) -> Value:
             }
         case Decimal(_, scale):
             number = decimal.Decimal(str(spec))
-            return number.quantize(decimal.Decimal(1).scaleb(-scale), context=_CONTEXT)
+            return number.quantize(unit(scale), context=_CONTEXT)
     return _primitive(spec, sql_type.base)
 
 

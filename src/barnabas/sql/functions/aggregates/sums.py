@@ -13,7 +13,7 @@ from decimal import Context
 from decimal import Decimal as Number
 
 from barnabas.java.numbers import wrap_bigint, wrap_integer
-from barnabas.sql.errors import EvaluationError
+from barnabas.sql.decimals import overflow
 from barnabas.sql.functions.aggregates.base import Fold, struct_of
 from barnabas.sql.functions.catalog import aggregate
 from barnabas.sql.types import BIGINT, DOUBLE, INTEGER, Array, BaseType, Decimal, SqlType, Value
@@ -68,16 +68,11 @@ def _number_sum(kind: SqlType, measure: Callable[[Value], Value] | None = None) 
 
 
 def _decimal_sum(kind: Decimal) -> Fold:
-    digits = kind.precision - kind.scale
-    limit = Number(10) ** digits
+    limit = Number(10) ** (kind.precision - kind.scale)
 
     def checked(value: Number) -> Number:
         if abs(value) >= limit:
-            raise EvaluationError(
-                f"Numeric field overflow: A field with precision {kind.precision} and scale "
-                f"{kind.scale} must round to an absolute value less than 10^{digits}. "
-                f"Got {value:f}"
-            )
+            raise overflow(value, kind)
         return value
 
     return Fold(
