@@ -4,12 +4,15 @@ not. The wording of errors follows ksqlDB's, so that its users and tests know th
 from __future__ import annotations
 
 import re
-from typing import NoReturn
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
 
 from barnabas.sql.errors import TOO_LARGE, ParseError, Place, PrepareError
 from barnabas.sql.names import RESERVED
 from barnabas.sql.syntax.lexer import NAMES, Token, TokenKind, tokenize
 from barnabas.sql.syntax.limits import NESTING_MAX
+
+T = TypeVar("T")
 
 _KINDS_OF_TOKENS = frozenset({"INTEGER_VALUE", "a string"})
 _SOURCE_NAME = re.compile(r"[a-zA-Z0-9_-]*\Z")
@@ -85,6 +88,13 @@ class Cursor:
                 self.fail_expecting(word)
             token = self.take()
         return token
+
+    def listed(self, take: Callable[[], T]) -> tuple[T, ...]:
+        """Take one or more things, between commas."""
+        taken = [take()]
+        while self.accept(","):
+            taken.append(take())
+        return tuple(taken)
 
     def string(self) -> str:
         """Take a string."""

@@ -50,10 +50,7 @@ class ExpressionParser(TypeParser):
 
     def expressions(self) -> tuple[Expression, ...]:
         """Take one or more expressions, between commas."""
-        taken = [self.expression()]
-        while self.accept(","):
-            taken.append(self.expression())
-        return tuple(taken)
+        return self.listed(self.expression)
 
     def _or(self) -> Expression:
         operands, places = [self._and()], []
@@ -261,18 +258,16 @@ class ExpressionParser(TypeParser):
     def _lambda(self) -> Expression:
         place = self.token.place
         if self.accept("("):
-            parameters = [self.identifier()]
-            while self.accept(","):
-                parameters.append(self.identifier())
+            parameters = self.listed(self.identifier)
             self.expect(")")
         else:
-            parameters = [self.identifier()]
+            parameters = (self.identifier(),)
         self.expect("=>")
         outer = self._lambda_parameters
-        self._lambda_parameters = outer + parameters
+        self._lambda_parameters = [*outer, *parameters]
         body = self.expression()
         self._lambda_parameters = outer
-        return nodes.Lambda(tuple(parameters), body, place=place)
+        return nodes.Lambda(parameters, body, place=place)
 
     def _case(self) -> Expression:
         place = self.expect("CASE").place

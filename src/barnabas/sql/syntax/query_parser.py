@@ -30,16 +30,14 @@ class QueryParser(ExpressionParser):
     def query(self, *, is_persistent: bool) -> tree.Query:
         """Take a query; one that is persistent emits changes even if it does not say so."""
         place = self.expect("SELECT").place
-        select = [self._select_item()]
-        while self.accept(","):
-            select.append(self._select_item())
+        select = self.listed(self._select_item)
         self.expect("FROM")
         source = self._source()
         joins = []
         while self.token.word in _JOINS:
             joins.append(self._join())
         return tree.Query(
-            select=tuple(select),
+            select=select,
             source=source,
             joins=tuple(joins),
             window=self._window() if self.accept("WINDOW") else None,
@@ -166,10 +164,7 @@ class QueryParser(ExpressionParser):
     def _grouping(self) -> tuple[Expression, ...]:
         """Expressions between commas, all of them in parentheses or none."""
         if self.at("(") and self._parentheses_hold_list():
-            self.expect("(")
-            taken = () if self.at(")") else self._values()
-            self.expect(")")
-            return taken
+            return self.values()
         return self._values()
 
     def _parentheses_hold_list(self) -> bool:
@@ -188,10 +183,7 @@ class QueryParser(ExpressionParser):
         return False
 
     def _values(self) -> tuple[Expression, ...]:
-        taken = [self.value_expression()]
-        while self.accept(","):
-            taken.append(self.value_expression())
-        return tuple(taken)
+        return self.listed(self.value_expression)
 
     def values(self) -> tuple[Expression, ...]:
         """Take expressions in parentheses."""

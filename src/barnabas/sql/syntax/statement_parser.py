@@ -83,13 +83,11 @@ class StatementParser(QueryParser):
 
     def _elements(self) -> tuple[tree.ColumnElement, ...]:
         self.expect("(")
-        elements = [self._element()]
-        while self.accept(","):
-            elements.append(self._element())
+        elements = self.listed(self._element)
         if not self.at(")"):
             self.fail_expecting(",", ")")
         self.expect(")")
-        return tuple(elements)
+        return elements
 
     def _element(self) -> tree.ColumnElement:
         place = self.token.place
@@ -188,11 +186,9 @@ class StatementParser(QueryParser):
         """`(name, …)`, if it comes next."""
         if not self.accept("("):
             return ()
-        columns = [self.identifier()]
-        while self.accept(","):
-            columns.append(self.identifier())
+        columns = self.listed(self.identifier)
         self.expect(")")
-        return tuple(columns)
+        return columns
 
     def _drop(self) -> tree.Statement:
         place = self.expect("DROP").place
@@ -216,10 +212,7 @@ class StatementParser(QueryParser):
             return tree.SetProperty(name, self.string(), is_system=True, place=place)
         kind = self._kind()
         name = self.source_name()
-        added = [self._added_column()]
-        while self.accept(","):
-            added.append(self._added_column())
-        return tree.AlterSource(kind, name, tuple(added), place=place)
+        return tree.AlterSource(kind, name, self.listed(self._added_column), place=place)
 
     def _added_column(self) -> tuple[str, SqlType]:
         self.expect("ADD")

@@ -66,16 +66,14 @@ class TypeParser(Cursor):
         if self.accept("<>") or self.accept("<", ">"):
             return ()
         self.expect("<")
-        fields = [types.Field(self.identifier(), self.type())]
-        while self.accept(","):
-            fields.append(types.Field(self.identifier(), self.type()))
+        fields = self.listed(lambda: types.Field(self.identifier(), self.type()))
         self.expect(">")
         names = [field.name for field in fields]
         twice = repeated(names)
         for name in names:
             if name in twice:
                 raise PrepareError(f"Duplicate field names found in STRUCT: '`{name}`'")
-        return tuple(fields)
+        return fields
 
     def _decimal(self) -> types.Decimal:
         place = self.token.place
@@ -95,9 +93,7 @@ class TypeParser(Cursor):
         token = self.token
         name = self.identifier()
         if self.accept("("):
-            self._type_parameter()
-            while self.accept(","):
-                self._type_parameter()
+            self.listed(self._type_parameter)
             if not self.at(")"):
                 self.fail_expecting(",", ")")
             self.expect(")")
