@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -62,6 +64,16 @@ class AnalysisError(SqlError):
         if self.place is None:
             return self.message
         return f"Line: {self.place.line}, Col: {self.place.column}: {self.message}"
+
+
+@contextmanager
+def text_in_errors(text: str) -> Iterator[None]:
+    """Errors tell which statement they are about."""
+    try:
+        yield
+    except SqlError as error:
+        error.statement = error.statement or text
+        raise
 
 
 class EvaluationError(Exception):

@@ -26,7 +26,7 @@ from barnabas.sql.analysis.definitions import create_source, resolve_types
 from barnabas.sql.analysis.environment import Environment
 from barnabas.sql.analysis.metastore import MetaStore
 from barnabas.sql.analysis.queries import create_as_select, insert_into, plain_query
-from barnabas.sql.errors import TOO_LARGE, AnalysisError, SqlError
+from barnabas.sql.errors import TOO_LARGE, AnalysisError, text_in_errors
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.names import backquoted, repeated
 from barnabas.sql.schema import ROWOFFSET, ROWPARTITION, ROWTIME, Column
@@ -57,13 +57,11 @@ def analyse(
     make = _MAKERS.get(type(statement))
     if make is None:
         raise AnalysisError("Statement not executable", statement=text)
-    try:
-        return make(resolve_types(statement, metastore.types.get), environment)
-    except RecursionError:
-        raise AnalysisError(TOO_LARGE, statement=text) from None
-    except SqlError as error:
-        error.statement = error.statement or text
-        raise
+    with text_in_errors(text):
+        try:
+            return make(resolve_types(statement, metastore.types.get), environment)
+        except RecursionError:
+            raise AnalysisError(TOO_LARGE) from None
 
 
 def _drop_source(statement: tree.DropSource, environment: Environment) -> Command:

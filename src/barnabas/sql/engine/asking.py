@@ -11,13 +11,13 @@ from barnabas.spark.supervision import QueryState
 from barnabas.sql.analysis.commands import PullQueryCommand, QueryCommand
 from barnabas.sql.engine import config
 from barnabas.sql.engine.cluster import Start
-from barnabas.sql.engine.context import Context, text_in_errors
+from barnabas.sql.engine.context import Context
 from barnabas.sql.engine.pull import PullQuery, check_limit, compile_pull
 from barnabas.sql.engine.push import PushQuery, Send
 from barnabas.sql.engine.running import RunningQuery
 from barnabas.sql.engine.session import Session
-from barnabas.sql.engine.views import Views
-from barnabas.sql.errors import AnalysisError, SqlError
+from barnabas.sql.engine.tables import Views
+from barnabas.sql.errors import AnalysisError, SqlError, text_in_errors
 from barnabas.sql.names import backquoted
 from barnabas.sql.processing_log import NoteEntry, log_entry
 from barnabas.sql.syntax.tree import Emit, ParsedStatement, Query, Statement

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +13,6 @@ from barnabas.sql.analysis.commands import Command
 from barnabas.sql.analysis.metastore import MetaStore
 from barnabas.sql.engine.cluster import Cluster
 from barnabas.sql.engine.session import Session
-from barnabas.sql.errors import SqlError
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.syntax.tree import ParsedStatement
 
@@ -54,13 +52,3 @@ class Context:
             topics=self.partitions() if topics is None else topics,
             text=parsed.text,
         )
-
-
-@contextmanager
-def text_in_errors(text: str) -> Iterator[None]:
-    """Errors tell which statement they are about."""
-    try:
-        yield
-    except SqlError as error:
-        error.statement = error.statement or text
-        raise

@@ -48,14 +48,13 @@ from barnabas.sql.engine.command_log import (
     decode,
     encode,
 )
-from barnabas.sql.engine.context import Context, text_in_errors
+from barnabas.sql.engine.context import Context
 from barnabas.sql.engine.inserting import Inserting
 from barnabas.sql.engine.queries import QueryRunner
 from barnabas.sql.engine.running import RunningQueries, RunningQuery
 from barnabas.sql.engine.session import Session
-from barnabas.sql.engine.tables import TableView
-from barnabas.sql.engine.views import Views
-from barnabas.sql.errors import AnalysisError, SqlError
+from barnabas.sql.engine.tables import TableView, Views
+from barnabas.sql.errors import AnalysisError, SqlError, text_in_errors
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.processing_log import NoteEntry, log_entry, query_error
 from barnabas.sql.query_failures import QueryFailure
