@@ -14,8 +14,7 @@ from barnabas.demo.access import Access
 from barnabas.demo.broker import BARNABAS
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings, Workspace
-from barnabas.sql.shell.client import Context, KsqlClient
-from barnabas.sql.shell.errors import ShellError
+from barnabas.sql.shell.client import Context, KsqlClient, ShellError
 from barnabas.sql.syntax.parser import parse
 from barnabas.sql.syntax.tree import CreateAsSelect
 

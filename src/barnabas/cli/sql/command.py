@@ -13,8 +13,7 @@ from barnabas.cli.sql.server import server_command
 from barnabas.cli.sql.test import test_command
 
 if TYPE_CHECKING:
-    from barnabas.sql.shell.client import KsqlClient
-    from barnabas.sql.shell.errors import ShellError
+    from barnabas.sql.shell.client import KsqlClient, ShellError
     from barnabas.sql.shell.shell import Shell, StatementError
 
 DEFAULT_SERVER = "http://localhost:8088"
@@ -106,10 +105,9 @@ def command(
         user = f"{user}:{password}"
     with extra_packages("sql", "the shell needs"):
         from barnabas.sql.shell.client import KsqlClient
+    from barnabas.sql.shell.client import ShellError
     from barnabas.sql.shell.console import Console
-    from barnabas.sql.shell.errors import ShellError
-    from barnabas.sql.shell.session import Session
-    from barnabas.sql.shell.shell import Shell, StatementError
+    from barnabas.sql.shell.shell import Session, Shell, StatementError
 
     def connect(address: str) -> KsqlClient:
         return KsqlClient(address, user=user, ca_file=ca_file)
@@ -195,7 +193,7 @@ def _failure(shell: Shell, error: StatementError) -> CliError:
 
 
 def _exit_code(error: ShellError) -> ExitCode:
-    from barnabas.sql.shell.errors import MissingFileError, UnreachableError
+    from barnabas.sql.shell.client import MissingFileError, UnreachableError
 
     if isinstance(error, UnreachableError):
         return ExitCode.UNREACHABLE

@@ -105,7 +105,7 @@ def _result(name: str, run: Callable[[], object]) -> dict[str, object]:
     from barnabas.schemas.errors import FormatError
     from barnabas.sql.errors import SqlError
     from barnabas.sql.testing.outcome import MismatchError
-    from barnabas.sql.testing.values import SpecError
+    from barnabas.sql.testing.sides import SpecError
 
     start = time.monotonic()
     problem = None

@@ -30,8 +30,7 @@ from barnabas.demo.schemas import AVRO_TOPICS, EVOLVED_FROM, subject_of
 from barnabas.kafka.admin import Admin
 from barnabas.schemas.errors import RegistryError
 from barnabas.schemas.registry_client import RegistryClient
-from barnabas.sql.shell.client import Context, KsqlClient
-from barnabas.sql.shell.errors import ShellError
+from barnabas.sql.shell.client import Context, KsqlClient, ShellError
 
 _EVERY_SECONDS = 1.0
 _REQUEST_SECONDS = 5.0

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.formats.catalog import format_named, is_wrapped, key_wrapping, value_wrapping
-from barnabas.sql.formats.format import Format, RecordPart
+from barnabas.sql.formats.format import Deserializer, Format, RecordPart
 from barnabas.sql.formats.windowed import windowed_deserializer, windowed_serializer
-from barnabas.sql.plan.steps import StreamSink, StreamSource, TableSink, TableSource, WindowInfo
+from barnabas.sql.plan.steps import (
+    FormatChoice,
+    StreamSink,
+    StreamSource,
+    TableSink,
+    TableSource,
+    WindowInfo,
+)
 from barnabas.sql.processing_log import UnreadableError, UnwritableError
 from barnabas.sql.runtime.evaluation import Log
 from barnabas.sql.runtime.records import Record, Row, WindowBounds
+from barnabas.sql.schema import Column, Part
 from barnabas.sql.syntax.tree import WindowKind
 
 
@@ -44,7 +52,8 @@ class TopicReader:
         self._log = log
         format_, part = value_part(step, schemas)
         self._read_value = format_.deserializer(part)
-        self._read_key = _key_reader(step, schemas)
+        format_, part = key_part(step, schemas)
+        self._read_key = key_reader(format_.deserializer(part), step.window)
 
     def read(self, record: TopicRecord) -> Record | None:
         """The record, or None if it is left out. Raises FormatError if it may be good later."""
@@ -116,23 +125,33 @@ class TopicWriter:
 
 def value_part(step: Step, schemas: SchemaStore | None) -> tuple[Format, RecordPart]:
     """The format of the topic's values, and what it writes or reads."""
-    choice, columns = step.formats.value, step.schema.value
-    format_ = format_named(choice.name)
-    wraps = is_wrapped(format_, value_wrapping(format_, columns, choice.wraps_single))
-    return format_, RecordPart(columns, choice.properties, f"{step.topic}-value", schemas, wraps)
+    return part_of(step.topic, Part.VALUE, step.formats.value, step.schema.value, schemas)
 
 
 def key_part(step: Step, schemas: SchemaStore | None) -> tuple[Format, RecordPart]:
     """The format of the topic's keys, and what it writes or reads."""
-    choice, columns = step.formats.key, step.schema.key
+    return part_of(step.topic, Part.KEY, step.formats.key, step.schema.key, schemas)
+
+
+def part_of(
+    topic: str,
+    part: Part,
+    choice: FormatChoice,
+    columns: Sequence[Column],
+    schemas: SchemaStore | None,
+) -> tuple[Format, RecordPart]:
+    """The format of a topic's keys or values, and what it writes or reads."""
     format_ = format_named(choice.name)
-    wraps = is_wrapped(format_, key_wrapping(format_, columns))
-    return format_, RecordPart(columns, choice.properties, f"{step.topic}-key", schemas, wraps)
+    if part is Part.KEY:
+        wrapping = key_wrapping(format_, columns)
+    else:
+        wrapping = value_wrapping(format_, columns, choice.wraps_single)
+    wraps, subject = is_wrapped(format_, wrapping), f"{topic}-{part.value.lower()}"
+    return format_, RecordPart(columns, choice.properties, subject, schemas, wraps)
 
 
-def _key_reader(step: StreamSource | TableSource, schemas: SchemaStore | None) -> ReadKey:
-    format_, part = key_part(step, schemas)
-    deserialize, window = format_.deserializer(part), step.window
+def key_reader(deserialize: Deserializer, window: WindowInfo | None) -> ReadKey:
+    """Reads keys, with their windows where they have any; NULL where there are no bytes."""
     if window is None:
         return lambda data: (deserialize(data), None)
     windowed = windowed_deserializer(

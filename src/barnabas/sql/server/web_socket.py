@@ -24,7 +24,7 @@ from barnabas.sql.server.entities import fields
 from barnabas.sql.server.errors import SERVER_ERROR, ApiError, of_sql
 from barnabas.sql.server.metrics import ServerMetrics
 from barnabas.sql.server.printing import printer_of
-from barnabas.sql.server.values import row_text
+from barnabas.sql.server.rows import row_text
 from barnabas.sql.syntax import tree
 
 _log = logging.getLogger(__name__)

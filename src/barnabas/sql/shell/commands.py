@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from barnabas.sql.shell.errors import ShellError
+from barnabas.sql.shell.client import ShellError
 from barnabas.sql.shell.shell import Shell
 from barnabas.sql.shell.tables import table
 

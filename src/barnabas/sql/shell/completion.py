@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.sql.shell.client import Context, KsqlClient
-from barnabas.sql.shell.errors import ShellError
+from barnabas.sql.shell.client import Context, KsqlClient, ShellError
 from barnabas.sql.syntax.lexer import TokenKind, tokenize
 
 _WORDS = (

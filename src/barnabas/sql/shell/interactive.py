@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.base.private_files import state_directory
+from barnabas.sql.shell.client import ShellError
 from barnabas.sql.shell.commands import Commands, LeaveError
 from barnabas.sql.shell.completion import Names, completions, word_before
-from barnabas.sql.shell.errors import ShellError
 from barnabas.sql.shell.shell import Shell, StatementError
 from barnabas.sql.shell.splitting import split
 

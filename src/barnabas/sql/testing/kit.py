@@ -8,13 +8,12 @@ from typing import Any
 
 from barnabas.sql.analysis.commands import DropSourceCommand, InsertValuesCommand, QueryCommand
 from barnabas.sql.analysis.metastore import DataSource
-from barnabas.sql.errors import AnalysisError, SqlError
-from barnabas.sql.formats.windowed import windowed_deserializer, windowed_serializer
+from barnabas.sql.errors import AnalysisError, text_in_errors
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.driver import Driver
 from barnabas.sql.runtime.records import Row, WindowBounds
-from barnabas.sql.runtime.topics import TopicRecord
+from barnabas.sql.runtime.topics import TopicRecord, key_reader
 from barnabas.sql.schema import Column
 from barnabas.sql.syntax.parser import parse
 from barnabas.sql.syntax.tree import (
@@ -25,8 +24,7 @@ from barnabas.sql.syntax.tree import (
     Query,
     WindowKind,
 )
-from barnabas.sql.testing.sides import Side
-from barnabas.sql.testing.values import SpecError, value_of
+from barnabas.sql.testing.sides import Side, SpecError, value_of, with_window
 from barnabas.sql.testing.world import World
 from barnabas.sql.udf import load_extensions
 
@@ -128,11 +126,8 @@ class SqlTest:
         if isinstance(statement, ControlQuery) and statement.control is Control.TERMINATE:
             self._terminate(statement.query_id)
             return
-        try:
+        with text_in_errors(parsed.text):
             command = self._world.statement(parsed)
-        except SqlError as error:
-            error.statement = error.statement or parsed.text
-            raise
         if isinstance(command, QueryCommand):
             self._driver.add(command.plan, self._compiler(), replaces=command.replaces)
         elif isinstance(command, DropSourceCommand):
@@ -182,11 +177,9 @@ class SqlTest:
         key_side, value_side = self._world.sides(topic)
         encoded = _encoded(key_side, key)
         if window is not None:
-            is_session = self._window_kind(topic) is WindowKind.SESSION
-            given = encoded
-            encoded = windowed_serializer(lambda _: given, session=is_session)(
-                None, WindowBounds(*window)
-            )
+            kept = self._world.window(topic)
+            is_session = kept is not None and kept.kind is WindowKind.SESSION
+            encoded = with_window(encoded, WindowBounds(*window), is_session=is_session)
         at = self.now_ms if timestamp_ms is None else timestamp_ms
         record = TopicRecord(encoded, _encoded(value_side, value), at, tuple(headers))
         self._pipe(topic, record)
@@ -232,31 +225,16 @@ class SqlTest:
             return name
         raise ValueError(f"There is no stream, table or topic {name}")
 
-    def _window_kind(self, topic: str) -> WindowKind | None:
-        source = self._world.declared.get(topic)
-        return None if source is None or source.window is None else source.window.kind
-
     def _output(self, topic: str, record: TopicRecord) -> OutputRecord:
         key_side, value_side = self._world.sides(topic)
-        source = self._world.declared.get(topic)
-        window = None
-        if source is not None and source.window is not None:
-            decode = windowed_deserializer(
-                key_side.decode_values,
-                size_ms=source.window.size_ms,
-                session=source.window.kind is WindowKind.SESSION,
-            )
-            decoded = decode(record.key)
-            key = None if decoded is None else decoded[0]
-            window = None if decoded is None else (decoded[1].start_ms, decoded[1].end_ms)
-        else:
-            key = key_side.decode_values(record.key)
+        read_key = key_reader(key_side.decode_values, self._world.window(topic))
+        key, window = read_key(record.key)
         value = value_side.decode_values(record.value)
         return OutputRecord(
             _named(key_side.columns, key),
             _named(value_side.columns, value),
             record.timestamp_ms,
-            window,
+            None if window is None else (window.start_ms, window.end_ms),
         )
 
 

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from barnabas.sql.formats.windowed import windowed_deserializer
 from barnabas.sql.runtime.driver import Driver
 from barnabas.sql.runtime.records import WindowBounds
-from barnabas.sql.runtime.topics import TopicRecord
-from barnabas.sql.syntax.tree import WindowKind
+from barnabas.sql.runtime.topics import TopicRecord, key_reader
 from barnabas.sql.testing.sides import window_of
 from barnabas.sql.testing.world import World, header_value
 
@@ -35,22 +33,10 @@ class Shown:
 def shown(world: World, topic: str, record: TopicRecord) -> Shown:
     """A record of a topic, read as the first source over the topic says."""
     key_side, value_side = world.sides(topic)
-    source = world.declared.get(topic)
-    window = None
-    if source is not None and source.window is not None:
-        decode = windowed_deserializer(
-            lambda data: (key_side.decode(data),),
-            size_ms=source.window.size_ms,
-            session=source.window.kind is WindowKind.SESSION,
-        )
-        decoded = decode(record.key)
-        key, window = (
-            (None, None) if decoded is None or decoded[0] is None else (decoded[0][0], decoded[1])
-        )
-    else:
-        key = key_side.decode(record.key)
+    read_key = key_reader(lambda data: [key_side.decode(data)], world.window(topic))
+    key, window = read_key(record.key)
     value = value_side.decode(record.value)
-    return Shown(key, value, record.timestamp_ms, window, record.headers)
+    return Shown(key and key[0], value, record.timestamp_ms, window, record.headers)
 
 
 def difference(shown: Shown, spec: Mapping[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import decimal
 import json
 import struct
 from collections.abc import Mapping, Sequence
@@ -9,12 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.schemas.registry_client import SchemaStore
-from barnabas.sql.formats.catalog import format_named, is_wrapped, key_wrapping, value_wrapping
+from barnabas.sql.decimals import unit
+from barnabas.sql.formats.catalog import format_named
 from barnabas.sql.formats.format import Deserializer, RecordPart, Serializer
+from barnabas.sql.formats.windowed import windowed_serializer
 from barnabas.sql.plan.steps import FormatChoice
 from barnabas.sql.runtime.records import Row, WindowBounds
+from barnabas.sql.runtime.topics import part_of
 from barnabas.sql.schema import Column, Part
-from barnabas.sql.testing.values import value_of
+from barnabas.sql.types import Array, BaseType, Decimal, Map, SqlType, Struct, Value
 
 JSON_FORMATS = ("JSON", "JSON_SR")
 _ID = struct.Struct(">bi")
@@ -72,10 +77,7 @@ class Side:
     @property
     def wraps(self) -> bool:
         """True if a single column is written as a record with one field."""
-        format_ = format_named(self.choice.name)
-        if self.part is Part.KEY:
-            return is_wrapped(format_, key_wrapping(format_, self.columns))
-        return is_wrapped(format_, value_wrapping(format_, self.columns, self.choice.wraps_single))
+        return part_of(self.topic, self.part, self.choice, self.columns, self.schemas)[1].wraps
 
     def _is_unread(self) -> bool:
         """Return whether the stream has no columns for what the case puts in: then any bytes do."""
@@ -135,6 +137,81 @@ def _text(spec: Any) -> str:
     return spec if isinstance(spec, str) else to_json(spec)
 
 
+def with_window(key: bytes | None, window: WindowBounds, *, is_session: bool) -> bytes:
+    """The bytes of a key with the window behind it."""
+    return windowed_serializer(lambda _: key, session=is_session)(None, window)
+
+
 def window_of(spec: Mapping[str, Any] | None) -> WindowBounds | None:
     """The window of a record's key."""
     return None if spec is None else WindowBounds(int(spec["start"]), int(spec["end"]))
+
+
+# -- JSON of a test as values
+
+
+_TIMES = (BaseType.DATE, BaseType.TIME, BaseType.TIMESTAMP)
+_WHOLE = (BaseType.INTEGER, BaseType.BIGINT, *_TIMES)
+
+
+class SpecError(Exception):
+    """A test gives a value that is not of its column's type."""
+
+
+def value_of(spec: Any, sql_type: SqlType) -> Value:
+    """The value that the JSON stands for. Raises SpecError."""
+    if spec is None:
+        return None
+    match sql_type:
+        case Array(item):
+            return [value_of(part, item) for part in _of(spec, list)]
+        case Map(key, value):
+            return {
+                _key_of(name, key): value_of(part, value) for name, part in _of(spec, dict).items()
+            }
+        case Struct(fields):
+            given = _of(spec, dict)
+            upper = {name.upper(): part for name, part in given.items()}
+            return {
+                field.name: value_of(
+                    given.get(field.name, upper.get(field.name.upper())), field.type
+                )
+                for field in fields
+            }
+        case Decimal(_, scale):
+            number = decimal.Decimal(str(spec))
+            return number.quantize(unit(scale), context=_CONTEXT)
+    return _primitive(spec, sql_type.base)
+
+
+def _primitive(spec: Any, base: BaseType) -> Value:
+    if base in _WHOLE and isinstance(spec, (int, decimal.Decimal)):
+        return int(spec)
+    if base in _TIMES and isinstance(spec, str):
+        return int(spec)
+    if base is BaseType.DOUBLE and isinstance(spec, (int, float, decimal.Decimal)):
+        return float(spec)
+    if base is BaseType.BOOLEAN and isinstance(spec, bool):
+        return spec
+    if base is BaseType.STRING:
+        return spec if isinstance(spec, str) else str(spec)
+    if base is BaseType.BYTES and isinstance(spec, bytes):
+        return spec
+    if base is BaseType.BYTES and isinstance(spec, str):
+        return base64.b64decode(spec)
+    raise SpecError(f"{spec!r} is not of type {base.value}")
+
+
+def _key_of(name: str, sql_type: SqlType) -> Value:
+    if sql_type.base is BaseType.STRING:
+        return name
+    return value_of(decimal.Decimal(name), sql_type)
+
+
+def _of(spec: Any, kind: type) -> Any:
+    if not isinstance(spec, kind):
+        raise SpecError(f"{spec!r} is not of type {kind.__name__}")
+    return spec
+
+
+_CONTEXT = decimal.Context(prec=200)

@@ -14,9 +14,8 @@ from barnabas.sql.analysis.commands import Command, InsertValuesCommand, QueryCo
 from barnabas.sql.analysis.metastore import DataSource, MetaStore
 from barnabas.sql.engine.applying import register_schemas
 from barnabas.sql.engine.inserted import inserted_row
-from barnabas.sql.formats.windowed import windowed_serializer
 from barnabas.sql.functions.catalog import Function
-from barnabas.sql.plan.steps import FormatChoice, QueryPlan
+from barnabas.sql.plan.steps import FormatChoice, QueryPlan, WindowInfo
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.schema import Part
 from barnabas.sql.syntax.parser import parse
@@ -29,7 +28,7 @@ from barnabas.sql.syntax.tree import (
     UnsetProperty,
 )
 from barnabas.sql.syntax.variables import substitute
-from barnabas.sql.testing.sides import Side, window_of
+from barnabas.sql.testing.sides import Side, window_of, with_window
 
 
 @dataclass
@@ -162,6 +161,11 @@ class World:
             Side(topic, Part.VALUE, source.formats.value, value, self.schemas),
         )
 
+    def window(self, topic: str) -> WindowInfo | None:
+        """The window of a topic's keys, where they have any."""
+        source = self.declared.get(topic)
+        return None if source is None else source.window
+
     def record(self, spec: Mapping[str, Any]) -> tuple[str, TopicRecord]:
         """A record that a test puts in."""
         topic = spec["topic"]
@@ -170,9 +174,7 @@ class World:
         window = window_of(spec.get("window"))
         if window is not None:
             is_session = spec["window"]["type"].upper() == "SESSION"
-            key = windowed_serializer(
-                lambda _: key_side.encode(spec.get("key")), session=is_session
-            )(None, window)
+            key = with_window(key, window, is_session=is_session)
         headers = tuple(
             (header["KEY"], header_value(header["VALUE"])) for header in spec.get("headers") or ()
         )

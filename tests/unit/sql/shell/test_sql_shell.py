@@ -15,8 +15,7 @@ from barnabas.sql.shell.commands import Commands
 from barnabas.sql.shell.completion import Names
 from barnabas.sql.shell.console import Console
 from barnabas.sql.shell.interactive import Loop, PlainReader
-from barnabas.sql.shell.session import Session
-from barnabas.sql.shell.shell import Shell
+from barnabas.sql.shell.shell import Session, Shell
 from support.cli import Result, run_cli
 from support.fake_sql_server import FOR_EVER, FakeSqlServer, Http2SqlServer
 from support.patience import PATIENCE_S

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from barnabas.sql.columns.frames import Frame
-from barnabas.sql.columns.stream_joins.batches import Batch
 from barnabas.sql.columns.stream_joins.meeting import (
     KEPT,
     Arrivals,
+    Batch,
     Span,
     meetings,
     spans_of,

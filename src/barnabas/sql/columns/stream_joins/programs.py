@@ -23,8 +23,8 @@ from barnabas.sql.columns.joins import End, end_of
 from barnabas.sql.columns.merging import ByRows, Merged, Source
 from barnabas.sql.columns.sources import Header
 from barnabas.sql.columns.steps import Step, nodes_behind_source, run, steps_of
-from barnabas.sql.columns.stream_joins.batches import Batch, Part
 from barnabas.sql.columns.stream_joins.joining import BatchJoin
+from barnabas.sql.columns.stream_joins.meeting import Batch, Part
 from barnabas.sql.columns.streams import Made
 from barnabas.sql.columns.vectors import DICT_KEYS, vector_of
 from barnabas.sql.functions.catalog import Function
