@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -16,13 +16,12 @@ from barnabas.sql.spark.checkpoint import CheckpointError, delete_checkpoint
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Notes
 from barnabas.sql.spark.placement import place_plan
+from barnabas.sql.spark.results import Tally
 from barnabas.sql.spark.shared_members import Participant, placing, why_records_move
 from barnabas.sql.spark.shared_stream import SharedStream
 from barnabas.sql.spark.shared_worker import member_parcel
 
 _FAILURES_MAX: Final = 100
-_BATCHES_KEPT: Final = 100
-_COUNTS: Final = ("rows_in", "rows_by_columns", "rows_out", "errors", "batches")
 
 
 class SharedHosted:
@@ -38,11 +37,7 @@ class SharedHosted:
         self._state = QueryState.PAUSED
         self._failures: deque[Failure] = deque(maxlen=_FAILURES_MAX)
         self._participant: Participant | None = None
-        self._counts = dict.fromkeys(_COUNTS, 0)
-        self._latest_ms = -1
-        self._read: OrderedDict[int, int] = OrderedDict()
-        """The records that each of the last micro-batches has read."""
-        self._counting = threading.Lock()
+        self._tally = Tally()
         self._lock = threading.RLock()
         """Held by the thread that starts it or ends it."""
 
@@ -58,17 +53,7 @@ class SharedHosted:
 
     def took(self, batch_id: int, notes: Notes) -> None:
         """Count what one of its partitions has done."""
-        with self._counting:
-            counts = self._counts
-            counts["rows_in"] += notes.read
-            counts["rows_by_columns"] += notes.by_columns
-            counts["rows_out"] += notes.written
-            counts["errors"] += notes.count
-            counts["batches"] += batch_id not in self._read
-            self._latest_ms = max(self._latest_ms, notes.latest_ms)
-            self._read[batch_id] = self._read.get(batch_id, 0) + notes.read
-            while len(self._read) > _BATCHES_KEPT:
-                self._read.popitem(last=False)
+        self._tally.add(batch_id, notes)
         if notes.count:
             self._options.on_notes(notes.notes, notes.count)
 
@@ -92,10 +77,13 @@ class SharedHosted:
 
     @property
     def figures(self) -> Mapping[str, float]:
-        with self._counting:
-            counts: dict[str, float] = {**self._counts, "stream_time_ms": self._latest_ms}
+        figures = self._tally.figures
         phases: Mapping[str, int] = self._stream.life.progress().get("durationMs", {})
-        return {**counts, **{f"{BATCH_MS}{phase}": ms for phase, ms in phases.items()}}
+        return {
+            **figures.counts(),
+            "stream_time_ms": figures.latest_ms,
+            **{f"{BATCH_MS}{phase}": ms for phase, ms in phases.items()},
+        }
 
     def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
         participant = self._participant
@@ -107,8 +95,7 @@ class SharedHosted:
         }
 
     def batches(self) -> Sequence[MicroBatch]:
-        with self._counting:
-            read = dict(self._read)
+        read = self._tally.read_of_batches
         recent = batches_of(self._stream.life.recent_progress())
         return [MicroBatch.of_progress(one, read) for one in recent if one["batchId"] in read]
 

@@ -235,7 +235,7 @@ class SparkHosted:
     def figures(self) -> Mapping[str, float]:
         status = self._query.status()
         counts = Counter(self._earlier)
-        counts.update(_counts(self._query))
+        counts.update(status.figures.counts())
         self._latest_ms = max(self._latest_ms, status.figures.latest_ms)
         return {
             **counts,
@@ -277,22 +277,10 @@ class SparkHosted:
     @contextmanager
     def _counted(self) -> Iterator[None]:
         """Keep the counts of the stream before, which a new one begins again."""
-        before = _counts(self._query)
+        before = self._query.figures
         yield
-        if before["batches"] > _counts(self._query)["batches"]:
-            self._earlier.update(before)
-
-
-def _counts(query: SparkQuery) -> Counter[str]:
-    """Return the query's counts since it last started."""
-    figures = query.figures
-    return Counter(
-        rows_in=figures.read,
-        rows_by_columns=figures.by_columns,
-        rows_out=figures.written,
-        errors=figures.failed,
-        batches=figures.batches,
-    )
+        if before.batches > self._query.figures.batches:
+            self._earlier.update(before.counts())
 
 
 def _guarantee(properties: Mapping[str, object]) -> Guarantee:

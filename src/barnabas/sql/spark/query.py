@@ -194,12 +194,12 @@ class SparkQuery:
     @property
     def figures(self) -> Figures:
         """What the query has done since its last start; asks Spark nothing."""
-        return self._sink.figures if self._sink else Figures()
+        return self._sink.tally.figures if self._sink else Figures()
 
     @property
     def read_of_batches(self) -> Mapping[int, int]:
         """The number of records that each of the last micro-batches has read, by its number."""
-        return self._sink.read_of_batches if self._sink else {}
+        return self._sink.tally.read_of_batches if self._sink else {}
 
     def explain(self) -> str:
         """Spark's physical plan: of the last micro-batch, else as the first would be; empty where

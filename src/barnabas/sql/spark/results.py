@@ -122,6 +122,53 @@ class Figures:
     latest_ms: int = -1
     """The latest timestamp of the records that sources gave."""
 
+    def counts(self) -> dict[str, int]:
+        """Those that add up, by the names that the engine shows them by."""
+        return {
+            "rows_in": self.read,
+            "rows_by_columns": self.by_columns,
+            "rows_out": self.written,
+            "errors": self.failed,
+            "batches": self.batches,
+        }
+
+
+class Tally:
+    """Counts what a query does, by its tasks' notes. Any thread may ask for its figures."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._figures = Figures()
+        self._read: dict[int, int] = {}
+
+    def add(self, batch_id: int, notes: Notes) -> None:
+        """Count notes, of a micro-batch that there may be others of."""
+        with self._lock:
+            figures = self._figures
+            figures.batches += batch_id not in self._read
+            figures.read += notes.read
+            figures.written += notes.written
+            figures.failed += notes.count
+            figures.by_columns += notes.by_columns
+            figures.state_calls += notes.calls
+            figures.seconds += notes.seconds
+            figures.latest_ms = max(figures.latest_ms, notes.latest_ms)
+            self._read[batch_id] = self._read.get(batch_id, 0) + notes.read
+            while len(self._read) > _BATCHES_KEPT:
+                del self._read[next(iter(self._read))]
+
+    @property
+    def read_of_batches(self) -> dict[int, int]:
+        """The number of records read, by the number of each of the last micro-batches."""
+        with self._lock:
+            return dict(self._read)
+
+    @property
+    def figures(self) -> Figures:
+        """A copy of what was counted so far."""
+        with self._lock:
+            return Figures(**vars(self._figures))
+
 
 @dataclass(frozen=True)
 class ExactlyOnce:
@@ -221,21 +268,7 @@ class ResultSink:
     def __init__(self, committer: Committer | None, on_notes: OnNotes) -> None:
         self._committer = committer
         self._on_notes = on_notes
-        self._lock = threading.Lock()
-        self._figures = Figures()
-        self._read: dict[int, int] = {}
-
-    @property
-    def read_of_batches(self) -> dict[int, int]:
-        """The number of records read, by the number of each of the last micro-batches."""
-        with self._lock:
-            return dict(self._read)
-
-    @property
-    def figures(self) -> Figures:
-        """A copy of what was counted so far."""
-        with self._lock:
-            return Figures(**vars(self._figures))
+        self.tally = Tally()
 
     def write(self, collect: Callable[[], Sequence[bytes]], batch_id: int) -> None:
         """Run a micro-batch by `collect`, which returns its last parcels.
@@ -257,19 +290,7 @@ class ResultSink:
             raise
         if self._committer is not None:
             commit_results(self._committer, batch_id, written)
-        with self._lock:
-            figures = self._figures
-            figures.batches += 1
-            figures.read += notes.read
-            self._read[batch_id] = notes.read
-            while len(self._read) > _BATCHES_KEPT:
-                del self._read[next(iter(self._read))]
-            figures.written += notes.written
-            figures.failed += notes.count
-            figures.by_columns += notes.by_columns
-            figures.state_calls += notes.calls
-            figures.seconds += notes.seconds
-            figures.latest_ms = max(figures.latest_ms, notes.latest_ms)
+        self.tally.add(batch_id, notes)
         if notes.count:
             self._on_notes(notes.notes, notes.count)
 
