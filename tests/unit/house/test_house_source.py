@@ -27,7 +27,6 @@ FOLDER_MODULES_MAX = 25
 WIDER_FOR_A_REASON = {
     "node/log": "functions over one log's state, a module for each idea",
     "node/metadata": "the image and its records, and a node's ways to the controller",
-    "sql/analysis": "a module for each kind of statement",
     "sql/server": "a module for each resource of ksqlDB's REST interface",
     "streams": "the names that users import",
 }
