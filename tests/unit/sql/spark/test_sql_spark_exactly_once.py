@@ -122,7 +122,7 @@ def test_a_micro_batch_counts_when_the_driver_commits_it(world: World) -> None:
     driver.write(tasks(*first, *second), 0)
     driver.write(tasks(*world.task(to, 1, 0)), 1)
     assert world.pairs() == [(b"a", b"0"), (b"b", b"0"), (b"c", b"0")]
-    assert (driver.figures.batches, driver.figures.written) == (2, 3)
+    assert (driver.tally.figures.batches, driver.tally.figures.written) == (2, 3)
     assert all(m.headers() is None for m in world.read())
 
 
