@@ -210,6 +210,12 @@ def with_columns(source: DataSource, added: Iterable[Column], text: str) -> Data
     return replace(source, schema=schema, text=f"{source.text}\n{text}")
 
 
+# -- CREATE OR REPLACE: whether a new plan can take over the state of the running one
+#
+# Filters and selections may come and go. All other steps must be there in both plans, in the same
+# order and with the same facts about their state; of some, ksqlDB allows no change at all.
+
+
 _PASSIVE = (steps.Filter, steps.Select)
 _MUST_MATCH: dict[type, tuple[str, ...]] = {
     steps.StreamSink: ("formats", "topic", "timestamp"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import decimal
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from barnabas.java.regex_characters import JavaError
 from barnabas.schemas.errors import FormatError
@@ -16,15 +16,19 @@ from barnabas.sql.analysis.metastore import DataSource
 from barnabas.sql.engine import config
 from barnabas.sql.engine.cluster import ClusterError
 from barnabas.sql.engine.context import Context
-from barnabas.sql.engine.inserted import InsertedRow, inserted_row
 from barnabas.sql.engine.session import Session
 from barnabas.sql.errors import FAILURES, AnalysisError, EvaluationError, SqlError
-from barnabas.sql.expressions.coercion import coerce_literal
+from barnabas.sql.expressions.coercion import coerce_literal, coerced_type
+from barnabas.sql.expressions.compile import compile_expression
+from barnabas.sql.functions.catalog import Function
+from barnabas.sql.names import backquoted
 from barnabas.sql.plan.steps import StreamSink
 from barnabas.sql.plan.steps import StreamSource as Source
 from barnabas.sql.runtime.records import Record, Row
 from barnabas.sql.runtime.topics import TopicRecord, TopicWriter
 from barnabas.sql.schema import ROWTIME, Column, Schema
+from barnabas.sql.syntax.expressions import Expression
+from barnabas.sql.syntax.printer import message_text
 from barnabas.sql.syntax.tree import ParsedStatement
 from barnabas.sql.types import (
     BIGINT,
@@ -45,6 +49,14 @@ _WRITERS_MAX = 1_000
 
 class InsertError(SqlError):
     """A row cannot be written."""
+
+
+class InsertedRow(NamedTuple):
+    """Values of the key's and the value's columns; `timestamp_ms` None: the time of writing."""
+
+    key: tuple[Value, ...]
+    value: tuple[Value, ...] | None
+    timestamp_ms: int | None
 
 
 class Inserting:
@@ -137,13 +149,13 @@ def row_of_json(source: DataSource, given: Mapping[str, Any]) -> InsertedRow:
             )
     timestamp = named.get(ROWTIME)
     return InsertedRow(
-        tuple(_column_value(column, named) for column in source.schema.key),
-        tuple(_column_value(column, named) for column in source.schema.value),
+        tuple(_member(column, named) for column in source.schema.key),
+        tuple(_member(column, named) for column in source.schema.value),
         None if timestamp is None else int(timestamp),
     )
 
 
-def _column_value(column: Column, named: Mapping[str, Any]) -> Value:
+def _member(column: Column, named: Mapping[str, Any]) -> Value:
     try:
         return value_of_json(named.get(column.name), column.type)
     except (*FAILURES, SqlError) as error:
@@ -171,7 +183,7 @@ def value_of_json(given: Any, kind: SqlType) -> Value:
                 field.name: value_of_json(named.get(field.name), field.type) for field in fields
             }
         case Decimal():
-            return coerce_literal(_Given(decimal.Decimal(str(given))), _decimal_of(given), kind)
+            return coerce_literal(decimal.Decimal(str(given)), _decimal_of(given), kind)
     return _plain(given, kind)
 
 
@@ -179,7 +191,7 @@ def _plain(given: Any, kind: SqlType) -> Value:
     if kind.base is BaseType.BYTES:
         return base64.b64decode(_of(given, str), validate=True)
     if isinstance(given, bool):
-        return coerce_literal(_Given(given), BOOLEAN, kind)
+        return coerce_literal(given, BOOLEAN, kind)
     if isinstance(given, int):
         if kind.base is BaseType.INTEGER and not -(2**31) <= given < 2**31:
             raise ValueError(given)
@@ -187,19 +199,14 @@ def _plain(given: Any, kind: SqlType) -> Value:
     if isinstance(given, float):
         if kind.base is not BaseType.DOUBLE:
             raise TypeError(given)
-        return coerce_literal(_Given(given), DOUBLE, kind)
-    return coerce_literal(_Given(_of(given, str)), STRING, kind)
+        return coerce_literal(given, DOUBLE, kind)
+    return coerce_literal(_of(given, str), STRING, kind)
 
 
 def _whole(given: int, kind: SqlType) -> Value:
     if kind.base in (BaseType.INTEGER, BaseType.BIGINT):
         return given
-    return coerce_literal(_Given(given), BIGINT, kind)
-
-
-class _Given:
-    def __init__(self, value: Value) -> None:
-        self.value = value
+    return coerce_literal(given, BIGINT, kind)
 
 
 def _decimal_of(given: Any) -> SqlType:
@@ -219,3 +226,76 @@ def _name(name: str) -> str:
         if len(name) > 1 and name.startswith(quote) and name.endswith(quote):
             return name[1:-1]
     return name.upper()
+
+
+# -- the record that INSERT INTO … VALUES writes
+
+
+def inserted_row(command: InsertValuesCommand, functions: Mapping[str, Function]) -> InsertedRow:
+    """Evaluate a command's expressions, as values of their columns.
+
+    Raises EvaluationError or AnalysisError.
+    """
+
+    def values(expressions: tuple[Expression, ...], columns: Sequence[Column]) -> tuple[Value, ...]:
+        return tuple(
+            _column_value(expression, column, functions)
+            for expression, column in zip(expressions, columns, strict=True)
+        )
+
+    schema = command.source.schema
+    value = None if command.value is None else values(command.value, schema.value)
+    timestamp = None
+    if command.timestamp is not None:
+        (timestamp,) = values((command.timestamp,), [Column("ROWTIME", BIGINT)])
+    return InsertedRow(values(command.key, schema.key), value, timestamp)
+
+
+def _column_value(
+    expression: Expression, column: Column, functions: Mapping[str, Function]
+) -> Value:
+    compiled = compile_expression(expression, (), functions)
+    value = compiled.evaluate(())
+    if value is None or compiled.type is None:
+        return None
+    try:
+        return coerced(value, compiled.type, column.type)
+    except (AnalysisError, EvaluationError) as error:
+        raise AnalysisError(
+            f"Expected type {column.type} for field {backquoted(column.name)} but got "
+            f"{compiled.type}({message_text(expression)})"
+        ) from error
+
+
+def coerced(value: Value, source: SqlType, target: SqlType) -> Value:
+    """The value as one of a wider type; fields that only one of the types has are left out, or
+    NULL.
+
+    Text may stand for dates and times. Raises AnalysisError or EvaluationError.
+    """
+    if value is None or source == target:
+        return value
+    match source, target:
+        case Struct(), Struct():
+            return _struct(value, source, target)
+        case Array(item), Array(wanted):
+            return [coerced(part, item, wanted) for part in value]
+        case Map(key, item), Map(wanted_key, wanted):
+            return {
+                coerced(name, key, wanted_key): coerced(part, item, wanted)
+                for name, part in value.items()
+            }
+    if source == STRING and (target.base.is_time or target.base is BaseType.BYTES):
+        return coerce_literal(value, source, target)
+    wider = coerced_type(source, target, is_lax=False)
+    if wider is None or wider.base is not target.base:
+        raise AnalysisError(f"a {source} is no {target}")
+    return coerce_literal(value, source, target)
+
+
+def _struct(value: Value, source: Struct, target: Struct) -> Value:
+    made = {}
+    for field in target.fields:
+        own = source.field(field.name)
+        made[field.name] = None if own is None else coerced(value[field.name], own.type, field.type)
+    return made

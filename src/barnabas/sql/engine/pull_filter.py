@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 from barnabas.sql.analysis.metastore import DataSource
 from barnabas.sql.errors import FAILURES, AnalysisError, EvaluationError, SqlError
@@ -304,18 +303,13 @@ class _Finder:
                 wider = coerced_type(compiled.type, column.type, is_lax=False)
                 if wider is None or wider.base is not column.type.base:
                     raise EvaluationError("no value of the key")
-            return coerce_literal(_Literal(value), compiled.type, column.type)
+            return coerce_literal(value, compiled.type, column.type)
         except (*FAILURES, SqlError) as error:
             shown = message_text(other).strip("'")
             raise AnalysisError(
                 f"'{shown}' can not be converted to the type of the key column: {column.name} "
                 f"{column.type} KEY"
             ) from error
-
-
-@dataclass(frozen=True)
-class _Literal:
-    value: Any
 
 
 def _sides(part: Comparison) -> tuple[ColumnReference | None, Expression]:

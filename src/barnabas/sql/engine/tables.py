@@ -157,7 +157,7 @@ class TableView:
         self._follower.close()
 
 
-# -- which tables' rows are kept
+# -- which tables' rows are kept: of those that a query makes, and of SOURCE tables
 
 
 class Views:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Protocol
 
 from barnabas.java.numbers import (
     INT_MAX,
@@ -216,17 +215,9 @@ def _coerced_struct(source: Struct, target: Struct, *, is_lax: bool) -> Struct |
     return Struct(tuple(fields))
 
 
-class HasValue(Protocol):
-    """A literal."""
-
-    @property
-    def value(self) -> Value: ...
-
-
-def coerce_literal(literal: HasValue, source: SqlType, target: SqlType) -> Value:
-    """The literal's value as one of `target`; raises EvaluationError, or AnalysisError where
+def coerce_literal(value: Value, source: SqlType, target: SqlType) -> Value:
+    """A literal's value as one of `target`; raises EvaluationError, or AnalysisError where
     `coerced_type` finds no way."""
-    value = literal.value
     match source.base, target.base:
         case _ if source == target:
             return value

@@ -85,7 +85,7 @@ class Compiling:
             return self.compile(expression)
         if isinstance(expression, LITERALS):
             try:
-                return constant(coerce_literal(expression, own, common))
+                return constant(coerce_literal(expression.value, own, common))
             except EvaluationError as error:
                 text = message_text(expression)
                 raise AnalysisError(f"{text} cannot stand for a {common}: {error}") from error

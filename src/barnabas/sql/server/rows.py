@@ -153,7 +153,10 @@ def form_for(accept: str, *, is_push: bool, is_old_endpoint: bool) -> RowForm:
     return StreamedRows(is_push=is_push) if is_old_endpoint else DelimitedRows()
 
 
-# -- values in answers
+# -- values in answers: JSON as ksqlDB's server writes it
+#
+# Unlike records in topics, dates and times are text here (`2020-01-31`, `12:30`,
+# `2020-01-31T12:30:00.000`), and decimals have no exponent.
 
 
 Writer = Callable[[Value], str]

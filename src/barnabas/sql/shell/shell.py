@@ -161,7 +161,7 @@ def _named(error: ShellError, piece: Piece) -> str:
     return of_server if of_server and "${" in piece.text else piece.text
 
 
-# -- the session
+# -- the session: values of SET and DEFINE, sent to the server with each statement
 
 
 _SWITCH = "ksql.variable.substitution.enable"

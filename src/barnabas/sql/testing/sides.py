@@ -14,10 +14,9 @@ from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.decimals import unit
 from barnabas.sql.formats.catalog import format_named
 from barnabas.sql.formats.format import Deserializer, RecordPart, Serializer
-from barnabas.sql.formats.windowed import windowed_serializer
 from barnabas.sql.plan.steps import FormatChoice
 from barnabas.sql.runtime.records import Row, WindowBounds
-from barnabas.sql.runtime.topics import part_of
+from barnabas.sql.runtime.topics import part_of, windowed_serializer
 from barnabas.sql.schema import Column, Part
 from barnabas.sql.types import Array, BaseType, Decimal, Map, SqlType, Struct, Value
 

@@ -17,7 +17,7 @@ from typing import Any
 from barnabas.sql.analysis.analyse import analyse
 from barnabas.sql.analysis.commands import CreateSourceCommand, InsertValuesCommand
 from barnabas.sql.analysis.metastore import DataSource, MetaStore
-from barnabas.sql.engine.inserted import inserted_row
+from barnabas.sql.engine.inserting import inserted_row
 from barnabas.sql.errors import SqlError
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.runtime.compiler import PlanCompiler

@@ -13,7 +13,7 @@ from barnabas.sql.analysis.analyse import analyse
 from barnabas.sql.analysis.commands import Command, InsertValuesCommand, QueryCommand, apply
 from barnabas.sql.analysis.metastore import DataSource, MetaStore
 from barnabas.sql.engine.applying import register_schemas
-from barnabas.sql.engine.inserted import inserted_row
+from barnabas.sql.engine.inserting import inserted_row
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import FormatChoice, QueryPlan, WindowInfo
 from barnabas.sql.runtime.topics import TopicRecord

@@ -21,8 +21,8 @@ from barnabas.sql.formats.catalog import (
 )
 from barnabas.sql.formats.delimited import CsvError, join_line, split_line
 from barnabas.sql.formats.format import RecordPart, check_properties
-from barnabas.sql.formats.windowed import windowed_deserializer, windowed_serializer
 from barnabas.sql.runtime.records import WindowBounds
+from barnabas.sql.runtime.topics import windowed_deserializer, windowed_serializer
 from barnabas.sql.schema import Column, Part
 from barnabas.sql.types import (
     BIGINT,

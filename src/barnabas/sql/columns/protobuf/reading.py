@@ -27,9 +27,8 @@ from barnabas.sql.formats.connect_data import UnreadableError, struct_readers
 from barnabas.sql.formats.connect_data import reader as value_reader
 from barnabas.sql.formats.connect_schema import sql_type_of
 from barnabas.sql.formats.format import RecordPart
-from barnabas.sql.formats.protobuf import message_reader, own_schema
+from barnabas.sql.formats.protobuf import Nullables, message_reader, own_schema, schema_of
 from barnabas.sql.formats.protobuf_data import from_message
-from barnabas.sql.formats.protobuf_schema import Nullables, schema_of
 from barnabas.sql.formats.registry_wire import READ_ERRORS
 from barnabas.sql.schema import Column
 from barnabas.sql.types import SqlType, Struct
