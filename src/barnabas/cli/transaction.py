@@ -70,7 +70,8 @@ def list_command(
 @connection_options
 def describe_command(connection: Connection, names: tuple[str, ...], as_json: bool) -> None:
     """Show producer, state, age and partitions."""
-    from barnabas.kafka.transaction_admin import describe_transaction, now_ms
+    from barnabas.base.clock import now_ms
+    from barnabas.kafka.transaction_admin import describe_transaction
 
     with reached(connection) as admin:
         described = [admin.run(describe_transaction, name) for name in names]
@@ -163,7 +164,8 @@ def find_hanging_command(
     They block read_committed consumers; `barnabas transaction abort` ends them.
     Exit code 5 if there are any.
     """
-    from barnabas.kafka.transaction_admin import find_hanging, now_ms
+    from barnabas.base.clock import now_ms
+    from barnabas.kafka.transaction_admin import find_hanging
 
     if partition is not None and topic is None:
         raise CliError("--partition needs --topic", ExitCode.USAGE)

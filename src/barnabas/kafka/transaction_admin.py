@@ -5,7 +5,6 @@ Functions raise AdminError.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -333,8 +332,3 @@ def terminate(admin: WireAdmin, transactional_id: str) -> None:
     )
     if answer.error_code != ErrorCode.NONE:
         raise RefusedError(answer.error_code, None, transactional_id)
-
-
-def now_ms() -> int:
-    """The time, as timestamps of records have it."""
-    return time.time_ns() // 1_000_000

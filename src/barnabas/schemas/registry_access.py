@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.base.backoff import doubled
+from barnabas.base.clock import now_ms
 from barnabas.base.errors import ConfigError as BaseConfigError
 from barnabas.base.jaas import JaasError, jaas_options
 from barnabas.base.oauth.bearer import InvalidTokenError, take_apart
@@ -235,10 +236,9 @@ class _Tokens:
 
     def __call__(self) -> str:
         """The header of a request. Raises RegistryError."""
-        now_ms = _now_ms()
-        if now_ms >= self._until_ms:
+        if now_ms() >= self._until_ms:
             try:
-                token = retrieve(self._settings, _now_ms)
+                token = retrieve(self._settings, now_ms)
                 end_s = take_apart(token).claims.get("exp")
             except FetchError as error:
                 raise RegistryError(
@@ -251,7 +251,3 @@ class _Tokens:
             self._header = f"Bearer {token}"
             self._until_ms = int(end_s * 1000) - self._early_ms
         return self._header
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

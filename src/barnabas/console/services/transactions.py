@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas.base.clock import now_ms
 from barnabas.base.ids import TopicPartition
 from barnabas.console.services.asking import AbsentError, AwayError, Kept, RefusedError
 from barnabas.console.services.cluster import ClusterService, Finding
@@ -25,7 +26,6 @@ from barnabas.kafka.transaction_admin import (
     describe_listed,
     find_hanging,
     list_transactions,
-    now_ms,
     producers_of,
     terminate,
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import decimal
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from barnabas.base.clock import now_ms
 from barnabas.java.regex_characters import JavaError
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import SchemaStore
@@ -120,7 +120,7 @@ class RowWriter:
 
     def record(self, row: InsertedRow) -> TopicRecord:
         """The record of a row. Raises InsertError."""
-        timestamp = int(time.time() * 1000) if row.timestamp_ms is None else row.timestamp_ms
+        timestamp = now_ms() if row.timestamp_ms is None else row.timestamp_ms
         self._failure = None
         key = row.key if row.key and any(part is not None for part in row.key) else None
         try:

@@ -7,10 +7,10 @@ its state as it was, and writes nothing for the records whose results it had wri
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from barnabas.base.clock import now_ms
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine.cluster import Cluster, ClusterError, Follower, Start
@@ -229,8 +229,7 @@ class LocalQuery:
             raise
 
     def _fail(self, error: Exception) -> None:
-        now_ms = time.time_ns() // 1_000_000
-        self._failures.append(failure_of(error, self._query.properties, now_ms))
+        self._failures.append(failure_of(error, self._query.properties, now_ms()))
         del self._failures[:-_FAILURES_MAX]
         self._has_failed = True
         self._state = QueryState.ERROR

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas.base import clock
 from barnabas.spark.supervision import QueryState, Restarts, Supervisor
 from barnabas.sql.analysis.commands import QueryCommand
 from barnabas.sql.engine import config
@@ -192,7 +192,7 @@ class RunningQueries:
             self._report(one)
         if now_ms - one.rated_ms >= _RATES_MS:
             one.rated_ms = now_ms
-            one.rates.look(one.figures, _wall_ms())
+            one.rates.look(one.figures, clock.now_ms())
         return one.restarting.is_due(state, now_ms)
 
     def _report(self, one: RunningQuery) -> None:
@@ -220,7 +220,7 @@ class RunningQueries:
         )
         running.slot = slot_of(self._added) if old is None else old.slot
         self._added += old is None
-        running.rates.look({}, _wall_ms())
+        running.rates.look({}, clock.now_ms())
         self.by_id[plan.query_id] = running
         if self._is_started:
             self._host(running)
@@ -275,7 +275,7 @@ class RunningQueries:
             running.failure = None
         except Exception as error:  # noqa: BLE001  one query's fault is not the server's
             _log.warning("query %s does not start: %s", running.query.query_id, error)
-            running.failure = failure_of(error, running.query.properties, _wall_ms())
+            running.failure = failure_of(error, running.query.properties, clock.now_ms())
 
     def restart(self, running: RunningQuery) -> None:
         """Start a query again that has failed; it may fail again."""
@@ -336,7 +336,3 @@ class RunningQueries:
 
 def _log_failed(one: RunningQuery, error: Exception) -> None:
     _log.error("query %s could not be checked or started", one.query.query_id, exc_info=error)
-
-
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from barnabas.base.clock import now_ms
 from barnabas.spark.progress import batches_of
 from barnabas.spark.supervision import Failure, QueryState
 from barnabas.sql.engine.queries import BATCH_MS, MicroBatch, PersistentQuery
@@ -59,7 +59,7 @@ class SharedHosted:
 
     def failed(self, error: BaseException) -> None:
         """Note why it no longer runs."""
-        self._failures.append(Failure(time.time_ns() // 1_000_000, error))
+        self._failures.append(Failure(now_ms(), error))
         self._state = QueryState.ERROR
 
     # --- what the engine asks ----------------------------------------------------------------

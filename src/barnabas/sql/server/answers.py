@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Generic, TypeVar
 
+from barnabas.base.clock import now_ms
 from barnabas.sql.engine.engine import KsqlEngine
 from barnabas.sql.engine.pull import PullQuery
 from barnabas.sql.engine.push import COMPLETED, End, PushQuery, PushRow
@@ -21,7 +21,7 @@ _CHUNK_BYTES = 64 * 1024
 
 def pull_id() -> str:
     """An id for the answer to a pull query."""
-    return f"query_{time.time_ns() // 1_000_000}"
+    return f"query_{now_ms()}"
 
 
 async def pull_answer(engine: KsqlEngine, query: PullQuery, form: RowForm) -> list[str]:

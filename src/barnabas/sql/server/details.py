@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from barnabas.base.clock import now_ms
 from barnabas.sql.engine import config
 from barnabas.sql.engine.running import RunningQuery
 from barnabas.sql.engine.session import Session
@@ -173,13 +173,13 @@ def error_statistics(readers: Sequence[RunningQuery]) -> list[Stat]:
 def _stats(names: Sequence[tuple[str, str, str]], running: Sequence[RunningQuery]) -> list[Stat]:
     if not running:
         return []
-    now_ms = time.time_ns() // 1_000_000
+    now = now_ms()
     stats = []
     for rate_name, total_name, figure in names:
         rate, total, changed_ms = 0.0, 0.0, 0
         for one in running:
             figures = one.figures
-            one.rates.look(figures, now_ms)
+            one.rates.look(figures, now)
             rate += one.rates.per_second(figure)
             total += figures.get(figure, 0)
             changed_ms = max(changed_ms, one.rates.changed_ms.get(figure, 0))

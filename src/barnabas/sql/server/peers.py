@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from barnabas.base.clock import now_ms
 from barnabas.sql.engine.cluster import ClusterError
 from barnabas.sql.engine.engine import KsqlEngine
 from barnabas.sql.engine.ownership import ALL_SLOTS
@@ -55,7 +55,7 @@ class Peers:
     ) -> None:
         self.own = host_of(url)
         self.config = config or HeartbeatConfig()
-        self.hosts = Hosts(self.own, self.config, _now_ms())
+        self.hosts = Hosts(self.own, self.config, now_ms())
         self._engine = engine
         self._url = url
         self._members: Members = members or Alone(url)
@@ -95,7 +95,7 @@ class Peers:
         """Ask the group who there is."""
         self._slots = await asyncio.to_thread(self._members.servers)
         self._urls = {host_of(url): url for url in self._slots} | {self.own: self._url}
-        self.hosts.found(self._urls, _now_ms())
+        self.hosts.found(self._urls, now_ms())
 
     def others(self) -> dict[str, str]:
         """The addresses of the others that are in the group."""
@@ -108,7 +108,7 @@ class Peers:
     # --- heartbeats and lags -----------------------------------------------------------------
 
     async def _send_heartbeats(self) -> None:
-        message = {"hostInfo": self.own, "timestamp": _now_ms()}
+        message = {"hostInfo": self.own, "timestamp": now_ms()}
         for url in self.others().values():
             # No one waits for an answer: the next heartbeat is as good.
             task = asyncio.create_task(self._beat(url, message))
@@ -120,7 +120,7 @@ class Peers:
             await self._post(url, "/heartbeat", message, 1.0)
 
     async def _check(self) -> None:
-        self.hosts.check(_now_ms())
+        self.hosts.check(now_ms())
 
     async def _send_lags(self) -> None:
         lags = await asyncio.to_thread(self.own_lags)
@@ -144,7 +144,7 @@ class Peers:
             }
             for query_id in self._engine.metastore.writers(name) or [name]:
                 by_query[f"{query_id}#{name}"] = {"lagByPartition": lags}
-        return {"stateStoreLags": by_query, "updateTimeMs": _now_ms()}
+        return {"stateStoreLags": by_query, "updateTimeMs": now_ms()}
 
     def heartbeat(self, message: Mapping[str, Any]) -> None:
         """Take another's heartbeat. Raises ValueError."""
@@ -249,7 +249,3 @@ def _host(given: Any) -> str:
     if not host or not port.isdigit():
         raise ValueError(f"Invalid host info. Expected format: <hostname>:<port>, but was {given}")
     return f"{host}:{port}"
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -12,12 +12,12 @@ counted: queries never wait for their log.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from barnabas.base.clock import now_ms
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.sql.engine import config
 from barnabas.sql.engine.cluster import Cluster, ClusterError, NewTopic
@@ -97,9 +97,8 @@ class ProcessingTopic:
         log_entry(query_id, entry)
         if self._producer is None or self._reads_log(query_id):
             return
-        time_ms = time.time_ns() // 1_000_000
         try:
-            data = encode_entry(query_id, entry, time_ms)
+            data = encode_entry(query_id, entry, now_ms())
             self._producer.produce(self._settings.topic, data, on_delivery=self._delivered)
             self._producer.poll(0)
         except (BufferError, KafkaException, ValueError):
