@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.base.clock import now_ms
 from barnabas.schemas import registry_access as access
 from barnabas.schemas.data.builder import STRING
 from barnabas.schemas.data.errors import ConfigError, DataError, RetriableError
@@ -226,8 +227,8 @@ def test_tokens_come_from_an_identity_provider_and_are_used_until_near_their_end
         first, second = (headers["Authorization"] for headers in seen.headers)
         assert first == second
         assert first.startswith("Bearer ey")
-        later_ms = access._now_ms() + 3_301_000
-        monkeypatch.setattr(access, "_now_ms", lambda: later_ms)
+        later_ms = now_ms() + 3_301_000
+        monkeypatch.setattr(access, "now_ms", lambda: later_ms)
         made.from_connect("c", STRING, "x")
         assert len(provider.asked) == 2
         provider.failures = [401, 503]
