@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from barnabas.base.errors import ShownError
+
 
 class Standing(StrEnum):
     """The operations that a plan may do with a broker."""
@@ -77,7 +79,7 @@ class Load:
     size_bytes: int = 0
 
 
-class PlanError(ValueError):
+class PlanError(ShownError, ValueError):
     """No placement does what was asked; the text says why and what would help."""
 
 

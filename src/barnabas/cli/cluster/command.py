@@ -220,16 +220,12 @@ def remove_command(
 
 def _drain(admin: Any, node: int, wishes: Wishes, *, as_json: bool, go_on: str) -> dict[str, Any]:
     from barnabas.cli.balance.flow import carry_out
-    from barnabas.cli.balance.model import PlanError
     from barnabas.cli.balance.planner import plan_drain
     from barnabas.cli.balance.survey import check_known, survey
 
     surveyed = survey(admin)
     check_known(surveyed, node)
-    try:
-        moves = plan_drain(surveyed.brokers(frozenset({node})), surveyed.placement())
-    except PlanError as error:
-        raise CliError(str(error)) from error
+    moves = plan_drain(surveyed.brokers(frozenset({node})), surveyed.placement())
     return carry_out(admin, surveyed, moves, wishes, as_json=as_json, go_on=go_on)
 
 

@@ -6,7 +6,6 @@ import click
 
 from barnabas.cli.balance.options import Wishes, move_options
 from barnabas.cli.connection import Connection, connection_options
-from barnabas.cli.errors import CliError
 from barnabas.cli.output import print_json
 from barnabas.cli.reaching import reached
 
@@ -46,7 +45,6 @@ def command(
     It respects racks if every node has one. At the end it elects the preferred leaders.
     """
     from barnabas.cli.balance.flow import carry_out
-    from barnabas.cli.balance.model import PlanError
     from barnabas.cli.balance.plan_file import moves_to, read_plan, to_document
     from barnabas.cli.balance.planner import plan_rebalance
     from barnabas.cli.balance.survey import survey
@@ -54,13 +52,10 @@ def command(
     wanted = None if plan_path is None else read_plan(plan_path)
     with reached(connection) as admin:
         surveyed = survey(admin)
-        try:
-            if wanted is not None:
-                moves = moves_to(surveyed, wanted)
-            else:
-                moves = plan_rebalance(surveyed.brokers(), surveyed.placement())
-        except PlanError as error:
-            raise CliError(str(error)) from error
+        if wanted is not None:
+            moves = moves_to(surveyed, wanted)
+        else:
+            moves = plan_rebalance(surveyed.brokers(), surveyed.placement())
         if write_plan is not None:
             with open(write_plan, "w", encoding="utf-8") as file:
                 json.dump(to_document(moves), file, indent=2)

@@ -90,7 +90,6 @@ def _run(values: dict[str, str], connectors: tuple[str, ...], logs: Logs, as_jso
         from barnabas.connect.worker.connector_files import ConnectorFile, read_connector
         from barnabas.connect.worker.making import NoClusterError
         from barnabas.connect.worker.settings import is_distributed
-        from barnabas.schemas.data.errors import ConfigError, ConnectError
     from barnabas.base import telemetry
     from barnabas.base.config.properties import parse_properties
 
@@ -126,12 +125,8 @@ def _run(values: dict[str, str], connectors: tuple[str, ...], logs: Logs, as_jso
 
     try:
         return run_worker(values, [read(path) for path in connectors], ready)
-    except ConfigError as error:
-        raise CliError(str(error), ExitCode.USAGE) from error
     except NoClusterError as error:
         raise CliError(str(error), ExitCode.UNREACHABLE) from error
-    except ConnectError as error:
-        raise CliError(str(error)) from error
 
 
 @click.command("mirror", epilog=MIRROR_EPILOG)
@@ -147,7 +142,6 @@ def mirror_command(properties: str, clusters: str, logs: Logs, as_json: bool) ->
     with extra_packages("connect", "mirroring needs"):
         from barnabas.connect.connectors.mirror.dedicated import DedicatedMirror
         from barnabas.connect.worker.making import NoClusterError
-        from barnabas.schemas.data.errors import ConfigError, ConnectError
     from barnabas.base import telemetry
     from barnabas.base.config.properties import parse_properties
 
@@ -170,10 +164,6 @@ def mirror_command(properties: str, clusters: str, logs: Logs, as_json: bool) ->
             stopping.wait()
         finally:
             mirror.close()
-    except ConfigError as error:
-        raise CliError(str(error), ExitCode.USAGE) from error
     except NoClusterError as error:
         raise CliError(str(error), ExitCode.UNREACHABLE) from error
-    except ConnectError as error:
-        raise CliError(str(error)) from error
     return 0

@@ -48,7 +48,6 @@ def reassign_command(
     carried out.
     """
     from barnabas.cli.balance.flow import carry_out
-    from barnabas.cli.balance.model import PlanError
     from barnabas.cli.balance.plan_file import moves_to, read_plan
     from barnabas.cli.balance.survey import survey
 
@@ -64,10 +63,7 @@ def reassign_command(
         if verify:
             return _verify(admin, wanted, as_json=as_json)
         surveyed = survey(admin)
-        try:
-            moves = moves_to(surveyed, wanted)
-        except PlanError as error:
-            raise CliError(str(error)) from error
+        moves = moves_to(surveyed, wanted)
         again = f"barnabas topic reassign --plan {plan_path}"
         value = carry_out(admin, surveyed, moves, wishes, as_json=as_json, go_on=again)
     if as_json:

@@ -5,8 +5,10 @@ Source: org.apache.kafka.connect.errors (Kafka 4.3); status shows them under tho
 
 from __future__ import annotations
 
+from barnabas.base.errors import ShownError
 
-class ConnectError(Exception):
+
+class ConnectError(ShownError):
     """A connector, task, converter or transform failed (ConnectException)."""
 
     java_name = "org.apache.kafka.connect.errors.ConnectException"
@@ -33,6 +35,7 @@ class RetriableError(ConnectError):
 class ConfigError(ConnectError):
     """A setting has a value that it cannot have (ConfigException)."""
 
+    is_wrong_usage = True
     java_name = "org.apache.kafka.common.config.ConfigException"
 
 
