@@ -77,7 +77,7 @@ class Asked:
         self._page, self._size = page, max(1, min(size, PAGE_MAX))
 
     def fits(self, text: str) -> bool:
-        """Return whether a text contains all the words, in whatever case."""
+        """Return whether a text contains all the words; case does not matter."""
         lower = text.lower() if self.words else ""
         return all(word in lower for word in self.words)
 

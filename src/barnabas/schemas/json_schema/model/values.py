@@ -1,5 +1,5 @@
 """What the readers of all drafts share: values of keywords, the way to the schemas inside of one,
-and the kinds that all drafts write alike.
+and the kinds that have the same keywords in all drafts.
 
 Texts may be older than the checks: a value of a wrong shape is absent.
 """
