@@ -87,9 +87,13 @@ class Fetched:
 
 @dataclass(slots=True)
 class Polled:
-    """Batches of a partition from an offset on. `next`: the offset after the last of them."""
+    """Batches of a partition from an offset on. `next`: the offset after the last of them.
+
+    `end`: the offset after the last record that the reader may see; more has not found room.
+    """
 
     next: int
+    end: int
     fetched: list[Fetched] = field(default_factory=list)
 
 
@@ -188,6 +192,8 @@ class WireReader:
         size_bytes_max: int = POLL_SIZE_BYTES_MAX,
     ) -> tuple[dict[Place, Polled], dict[Place, ReadError]]:
         """Fetch what partitions have from these offsets on, and why some cannot be read at all.
+
+        One of which an answer has no records, though it has some, is in the result all the same.
 
         If nothing is there, waits up to `wait_ms`, in steps where several nodes lead. Partitions in
         `last` are asked after all others: records of the others come with those in `last` that were
@@ -331,20 +337,23 @@ class WireReader:
                 return
             if earliest > offset:
                 _warn_of_loss(place, offset, earliest)
-                found.setdefault(place, Polled(earliest)).next = earliest
+                # Nothing has said yet whether there is a record at all.
+                found[place] = Polled(earliest, earliest + 1)
             else:
                 self._leave_out([place], f"it has no offset {offset}")
         elif error != ErrorCode.NONE:
             self._leave_out([place], f"{error.name}: {error.message}")
         else:
             self._silent.succeeded(place)
-            if answer.records:
-                reached = _end_of(answer.records, offset)
+            end = answer.last_stable_offset if self._is_committed_only else answer.high_watermark
+            reached = _end_of(answer.records, offset) if answer.records else offset
+            if reached > offset or end > offset:
+                polled = found.setdefault(place, Polled(offset, end))
+                polled.end = max(reached, end)
                 if reached > offset:
                     aborted = answer.aborted_transactions or ()
                     seen = aborted if self._is_committed_only else None
-                    polled = found.setdefault(place, Polled(reached))
-                    polled.fetched.append(Fetched(offset, answer.records, seen))
+                    polled.fetched.append(Fetched(offset, answer.records or b"", seen))
                     polled.next = reached
 
     def _leave_out(self, places: Iterable[Place], why: str) -> None:

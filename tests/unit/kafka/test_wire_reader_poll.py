@@ -143,9 +143,18 @@ class _Node:
                 for one in cluster.batches[place]
                 if int.from_bytes(one[:8], "big") + int.from_bytes(one[23:27], "big") >= offset
             )
+        batches = cluster.batches[place]
         return PartitionData(
-            partition_index=place[1], error_code=error, records=records, aborted_transactions=None
+            partition_index=place[1],
+            error_code=error,
+            high_watermark=max(map(_end, batches), default=0),
+            records=records,
+            aborted_transactions=None,
         )
+
+
+def _end(one: bytes) -> int:
+    return int.from_bytes(one[:8], "big") + int.from_bytes(one[23:27], "big") + 1
 
 
 def reached(found: dict[Place, Polled]) -> dict[Place, int]:
@@ -255,6 +264,20 @@ def test_tables_have_room_beside_streams_that_are_far_behind(
     cluster.asked.clear()
     reader.poll({A: 2, C: 90}, 0, last={A}, size_bytes_max=size)
     assert len(cluster.asked) == 1
+
+
+def test_partitions_say_where_they_end_even_if_their_records_find_no_room(
+    cluster: Cluster, reader: WireReader
+) -> None:
+    for first in range(0, 100, 10):
+        cluster.put(A, first, 10)
+        cluster.put(C, first, 10)
+    size = sum(map(len, cluster.batches[A][:3]))
+    found, _ = reader.poll({A: 0, C: 0}, 0, size_bytes_max=size)
+    assert sorted(one.next for one in found.values()) == [0, 30]
+    assert [one.end for one in found.values()] == [100, 100]
+    found, _ = reader.poll({A: 90, C: 100}, 0)
+    assert {place: (one.next, one.end) for place, one in found.items()} == {A: (100, 100)}
 
 
 def test_a_node_that_has_us_wait_holds_up_no_other(

@@ -133,6 +133,15 @@ class RawColumns:
             headers_behind(parts),
         )
 
+    def slice(self, count: int) -> RawColumns:
+        """The first records."""
+        columns = [
+            column.slice(0, count)
+            for column in (self.offsets, self.timestamps, self.keys, self.values)
+        ]
+        headers = None if self.headers is None else self.headers[:count]
+        return RawColumns(self.partition, *columns, headers)
+
     def headers_of(self) -> Callable[[int], tuple[Header, ...]] | None:
         """Return what gives a record's headers; None if none has any."""
         headers = self.headers

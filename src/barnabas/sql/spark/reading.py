@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.base.errors import ConfigError
@@ -50,12 +51,28 @@ def read_range(
 
 @dataclass(slots=True)
 class PolledColumns:
-    """Records of a partition from an offset on. `next`: the offset after the last of them.
-    `size_bytes`: of their batches."""
+    """Records of a partition from an offset on. `next` and `end` are those of `Polled`."""
 
     next: int
+    end: int
     records: list[RawColumns]
-    size_bytes: int = 0
+
+    @property
+    def latest_ms(self) -> int | None:
+        """The latest timestamp; None without records."""
+        return max((pc.max(one.timestamps).as_py() for one in self.records), default=None)
+
+    def until(self, time_ms: int) -> PolledColumns:
+        """What comes before the first record with a later timestamp."""
+        taken: list[RawColumns] = []
+        for one in self.records:
+            first = pc.index(pc.greater(one.timestamps, time_ms), value=True).as_py()
+            if first >= 0:
+                if first:
+                    taken.append(one.slice(first))
+                return PolledColumns(one.offsets[first].as_py(), self.end, taken)
+            taken.append(one)
+        return self
 
 
 def poll_topics(
@@ -79,8 +96,7 @@ def poll_topics(
         except ReadError as error:
             errors[place] = error
         else:
-            size = sum(len(fetched.batches) for fetched in one.fetched)
-            found[place] = PolledColumns(one.next, columns, size)
+            found[place] = PolledColumns(one.next, one.end, columns)
     return found, errors
 
 

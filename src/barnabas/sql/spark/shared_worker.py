@@ -31,7 +31,6 @@ from pyspark import TaskContext
 
 from barnabas.kafka.wire_reader import (
     POLL_SIZE_BYTES_MAX,
-    POLLED_SIZE_BYTES_MAX,
     Place,
     ReadError,
 )
@@ -68,9 +67,6 @@ from barnabas.sql.spark.topology import member_of
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # comes without types
 
-FULL_RECORDS: Final = 10_000
-"""A round of so many is behind, and the next follows at once. So does one after full answers: these
-are fewer if they are long."""
 IDLE_WAIT_MS: Final = 100
 """A poll waits so long for records: it does not learn of the micro-batch's end in between."""
 
@@ -199,6 +195,9 @@ class _Member:
         self.offsets = {(one.topic, one.partition): one.first for one in self.ranges}
         """By topic and partition, the next offset to read."""
         self._reached: dict[Place, int] = {}
+        self._times: dict[Place, int] = {}
+        """Of each partition, the latest timestamp that was taken."""
+        self._is_joining = len({topic for topic, _ in self.offsets}) > 1
         self._hosting = hosting
         self._results = results
         _, self._partition = member_of(label)
@@ -254,14 +253,38 @@ class _Member:
             self.failure = traceback.format_exc()
         return set()
 
-    def take(self, came: Mapping[Place, PolledColumns]) -> None:
+    def take(self, polled: Mapping[Place, PolledColumns]) -> None:
         """Run the records of a round."""
+        came = self._in_time(polled) if self._is_joining else polled
+        came = {place: one for place, one in came.items() if one.next > self.offsets[place]}
+        if not came:
+            return
         self.run(
             lambda one: came[place].records if (place := (one.topic, one.partition)) in came else ()
         )
         if self.failure is None:
             self._reached.update({place: one.next for place, one in came.items()})
             self.offsets.update(self._reached)
+            for place, one in came.items():
+                self._times[place] = max(self._time_of(place, one), self._times.get(place, -1))
+
+    def _in_time(self, polled: Mapping[Place, PolledColumns]) -> Mapping[Place, PolledColumns]:
+        """Leave out what is later than records that an answer had no room for.
+
+        Those come next, and may be as early as the last ones before them. A table's rows would miss
+        in joins to records that are taken too early. Kafka Streams also takes the earliest record
+        of all partitions of a task first, and waits for partitions that have more (KIP-695).
+        """
+        behind = [place for place, one in polled.items() if one.next < one.end]
+        if not behind:
+            return polled
+        until_ms = min(self._time_of(place, polled[place]) for place in behind)
+        return {place: one.until(until_ms) for place, one in polled.items()}
+
+    def _time_of(self, place: Place, polled: PolledColumns) -> int:
+        """Up to when a partition has come with these records; -1 if nothing of it is known."""
+        latest_ms = polled.latest_ms
+        return self._times.get(place, -1) if latest_ms is None else latest_ms
 
     def fail(self, error: Exception) -> None:
         """Leave it out."""
@@ -390,6 +413,7 @@ def _run_round(
         )
         found.update({(place, asked[place]): one for place, one in polled.items()})
         errors.update({(place, asked[place]): error for place, error in refused.items()})
+    is_behind = False
     for member in members:
         if member.failure is not None:
             continue
@@ -402,15 +426,9 @@ def _run_round(
             for place, offset in member.offsets.items()
             if (place, offset) in found
         }
-        if came:
-            member.take(came)
+        member.take(came)
+        is_behind = is_behind or any(member.offsets[place] < one.end for place, one in came.items())
     count = sum(len(records) for one in found.values() for records in one.records)
-    sizes = [one.size_bytes for one in found.values()]
-    is_behind = (
-        count >= FULL_RECORDS
-        or sum(sizes) >= POLL_SIZE_BYTES_MAX // 2
-        or max(sizes, default=0) >= min(POLLED_SIZE_BYTES_MAX, size_max) // 2
-    )
     return count, is_behind
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from barnabas.kafka.wire_reader import (
     POLL_SIZE_BYTES_MAX,
-    POLLED_SIZE_BYTES_MAX,
     Place,
     ReadError,
 )
@@ -74,8 +73,8 @@ class World:
         self.waits_ms: list[int] = []
         self.sizes: list[int] = []
         """The longest answer that is allowed."""
-        self.size = 0
-        """The length of the answers."""
+        self.room = 1_000_000
+        """How many records of a partition find room in an answer."""
         self.coming: list[int] = []
         """How many records of `s` are there at each poll; the last of them ends the micro-batch."""
         self.ending: Path | None = None
@@ -128,8 +127,9 @@ class World:
         for (topic, partition), first in offsets.items():
             ends = end if topic == "s" else len(self.topics[topic])
             if first < ends and (topic, partition) not in self.errors:
-                columns = [self.columns(topic, first, ends)]
-                found[topic, partition] = PolledColumns(ends, columns, self.size)
+                until = min(ends, first + self.room)
+                columns = [self.columns(topic, first, until)] if until > first else []
+                found[topic, partition] = PolledColumns(until, ends, columns)
         errors = {place: of for place, of in self.errors.items() if place in offsets}
         for place, offset in self.damaged.items():
             if offsets.get(place) == offset:
@@ -353,18 +353,14 @@ def test_polls_that_do_not_wait_are_not_repeated_at_once(
     assert [pause > 30 for pause in pauses] == [False, True, True]
 
 
-@pytest.mark.parametrize(
-    ("size", "pauses"),
-    [(POLLED_SIZE_BYTES_MAX // 2, 0), (POLLED_SIZE_BYTES_MAX // 2 - 1, 3)],
-)
-def test_full_answers_of_few_records_are_followed_at_once(
-    world: World, monkeypatch: pytest.MonkeyPatch, size: int, pauses: int
+@pytest.mark.parametrize(("room", "pauses"), [(9, 0), (10, 3)])
+def test_full_answers_are_followed_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, room: int, pauses: int
 ) -> None:
-    """Of long records few fit into an answer."""
     found: list[float] = []
     monkeypatch.setattr(shared_worker, "_rest", lambda until_s, _: found.append(until_s))
-    world.coming = [1, 2, 3, 4]
-    world.size = size
+    world.coming = [10, 20, 30, 40]
+    world.room = room
     world.run({0: (COUNT, 0)}, 0, lasts_ms=60_000)
     assert (len(world.polls), len(found)) == (4, pauses)
 
@@ -449,6 +445,33 @@ def test_tables_are_polled_after_the_streams_that_are_joined_to_them(world: Worl
     assert world.polls[0] == {("s", 0): 0, ("other", 0): 0}
     joined = [record.key for record in world.topics["s"][:10]].count(b"k0")
     assert len(world.results["Q0"]) == joined
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_join_takes_nothing_before_what_is_earlier_in_the_other_topic(
+    world: World, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However little of each topic finds room."""
+    # A task rests when it has taken everything.
+    monkeypatch.setattr(shared_worker, "_rest", lambda _, ending: Path(ending).touch())
+    random = Random(seed)
+    times = random.sample(range(1_000), 120)
+    for topic, own in ("s", times[:60]), ("other", times[60:]):
+        world.topics[topic][:] = [
+            TopicRecord(b"k%d" % random.randrange(5), b'{"V": %d}' % number, at_ms)
+            for number, at_ms in enumerate(sorted(own))
+        ]
+    world.tables = {("other", 0)}
+    world.run({0: (JOIN, 0)}, 60)
+    at_once = world.results.pop("Q0")
+    world.states.clear()
+    worker_state._partitions.clear()
+    world.room = random.choice((1, 2, 7, 30))
+    world.coming = [60] * 1_000
+    reports = world.run({0: (JOIN, 0), 1: (FILTER, 0)}, 0, lasts_ms=60_000)
+    assert world.results["Q0"] == at_once
+    assert reports[0].reached == {("s", 0): 60, ("other", 0): 60}
+    assert reports[1].reached == {("s", 0): 60}
 
 
 def test_a_plan_that_cannot_be_built_fails_alone(
