@@ -135,12 +135,14 @@ class RawColumns:
 
     def slice(self, count: int) -> RawColumns:
         """The first records."""
-        columns = [
-            column.slice(0, count)
-            for column in (self.offsets, self.timestamps, self.keys, self.values)
-        ]
-        headers = None if self.headers is None else self.headers[:count]
-        return RawColumns(self.partition, *columns, headers)
+        return RawColumns(
+            self.partition,
+            self.offsets.slice(0, count),
+            self.timestamps.slice(0, count),
+            self.keys.slice(0, count),
+            self.values.slice(0, count),
+            None if self.headers is None else self.headers[:count],
+        )
 
     def headers_of(self) -> Callable[[int], tuple[Header, ...]] | None:
         """Return what gives a record's headers; None if none has any."""

@@ -63,7 +63,7 @@ class PolledColumns:
         return max((pc.max(one.timestamps).as_py() for one in self.records), default=None)
 
     def until(self, time_ms: int) -> PolledColumns:
-        """What comes before the first record with a later timestamp."""
+        """The records before the first that has a later timestamp."""
         taken: list[RawColumns] = []
         for one in self.records:
             first = pc.index(pc.greater(one.timestamps, time_ms), value=True).as_py()
