@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from client_matrix import KEPT
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewPartitions
 from confluent_kafka.cimpl import Message
 from pyspark.errors import StreamingQueryException
@@ -23,14 +24,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from barnabas.app.testing import Kafka
+from barnabas.kafka.admin import Listed
 from barnabas.spark import kafka_ranges
 from barnabas.spark.small_batches import collect_binary, optional_rules
 from barnabas.spark.supervision import QueryState
+from barnabas.spark.time_slices import TopicTimes
 from barnabas.sql.engine.queries import PersistentQuery
 from barnabas.sql.engine.spark_runner import SparkQueryRunner
 from barnabas.sql.functions.built_in import functions
 from barnabas.sql.plan.steps import QueryPlan, StreamSink, TableSink
-from barnabas.sql.query_failures import USER
+from barnabas.sql.query_failures import SYSTEM, USER
 from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.driver import Driver
 from barnabas.sql.runtime.topics import TopicRecord
@@ -64,6 +67,7 @@ JOIN_AND_GROUP = (
     "CREATE TABLE q AS SELECT t.name, SUM(s.v) total FROM s JOIN t ON s.site = t.id "
     "GROUP BY t.name;"
 )
+JOIN_TABLE = "CREATE STREAM q AS SELECT s.k, s.v, t.name FROM s JOIN t ON s.k = t.id;"
 JOIN_STREAMS = (
     "CREATE STREAM q AS SELECT s.k, s.v, r.name FROM s LEFT JOIN r WITHIN 2 SECONDS ON s.k = r.k;"
 )
@@ -417,6 +421,57 @@ def test_the_first_micro_batch_after_a_start_is_small(
         assert 10 < first <= 20
         assert first + rest == 100
         query.stop()
+
+
+def test_a_join_is_complete_when_it_catches_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_ranges, "FIRST_RECORDS_MAX", 40)
+    producer = world.kafka.producer()
+    plan = world.plan(JOIN_TABLE)
+    for start in range(2):
+        # All rows of the table are older than all records of the stream, which has another order.
+        for number in range(400):
+            is_row = number < 200
+            value = {"NAME": f"{start} {number}"} if is_row else {"V": number, "SITE": ""}
+            key = b"k%d" % (number if is_row else number * 7 % 200)
+            at_ms = START_MS + 400 * start + number
+            record = TopicRecord(key, json.dumps(value).encode(), at_ms)
+            topic = world.names["t" if is_row else "s"]
+            world.sent.append((topic, record))
+            producer.produce(topic, record.value, record.key, timestamp=at_ms)
+        producer.flush()
+        query = world.query(plan, records_per_batch_max=60)
+        query.start()
+        query.process_all()
+        query.stop()
+        assert (query.figures.read, query.figures.written) == (400, 200)
+        first, *rest = query.read_of_batches.values()
+        assert 20 <= first <= 40
+        # Of each topic, at most 60.
+        assert all(30 <= count <= 120 for count in rest[:-1])
+    found = [TopicRecord(m.key(), m.value(), m.timestamp()[1]) for m in world.results(400)]
+    assert rows(found) == rows(world.expected(plan))
+
+
+def test_a_failed_lookup_of_times_fails_the_micro_batch(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_self: TopicTimes, _time_ms: int, _places: object) -> Listed:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the leader is silent"))
+
+    world.send(30)
+    query = world.query(world.plan(JOIN_TABLE), records_per_batch_max=10)
+    with monkeypatch.context() as patched:
+        patched.setattr(TopicTimes, "offsets_after", refuse)
+        query.start()
+        wait_until(lambda: query.life.state is QueryState.ERROR, "the query ends", 60)
+    (error,) = query.status().errors
+    assert "the leader is silent" in error.message
+    assert error.type == SYSTEM
+    query.life.restart()
+    query.process_all()
+    assert query.figures.read == 30
 
 
 def test_state_goes_on_where_more_partitions_move_no_key_and_else_stops(world: World) -> None:

@@ -6,20 +6,30 @@ what SQL does with them. This table delegates all planning to Spark's, and gives
 ranges; workers then fetch the batches (`kafka.wire_reader`). Offsets and checkpoints are those of
 Spark's source, so a query can change from one to the other and back.
 
+Each topic is a source of its own, which Spark asks where a micro-batch ends. The sources of a query
+answer together (`cut_by_time`): if one of them has more than its limit, the micro-batch is a slice
+of time (`time_slices`).
+
 The table lives in the driver. Tasks get classes of Spark's own, so that other machines need
 nothing. Compiled by Janino, which Spark brings along.
 """
 
 from __future__ import annotations
 
+import json
 import struct
+from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
+from barnabas.kafka.admin import Listed
 from barnabas.spark.java_code import JavaCode
 from barnabas.spark.labelled_scan import PARTITIONS_SOURCE, plan_labelled_scans
+from barnabas.spark.progress import planned_sources
+from barnabas.spark.time_slices import OffsetsAfter, Source, TimeSlices
 
 _CLASS: Final = "KafkaRanges"
 _SOURCE: Final = """
@@ -31,8 +41,10 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.IntSupplier;
+import java.util.function.UnaryOperator;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.classic.Dataset;
@@ -64,6 +76,19 @@ public class KafkaRanges {
     public Object labelled(
             Object frame, ReadMaxRows first, byte[] head, byte[] labels, int partitions) {
         return frameOf((Dataset) frame, new LabelledRows(head, labels, partitions), first);
+    }
+
+    public void cutByTime(Object frame, String starts, UnaryOperator slices) {
+        Together together = new Together(starts, slices);
+        LogicalPlan plan = ((Dataset) frame).queryExecution().analyzed();
+        scala.collection.Iterator leaves = plan.collectLeaves().iterator();
+        while (leaves.hasNext()) {
+            Object leaf = leaves.next();
+            if (leaf instanceof StreamingRelationV2
+                    && ((StreamingRelationV2) leaf).table() instanceof RangeTable) {
+                ((RangeTable) ((StreamingRelationV2) leaf).table()).together = together;
+            }
+        }
     }
 
     private static Object frameOf(Dataset given, Rows rows, ReadMaxRows first) {
@@ -154,6 +179,7 @@ class RangeTable implements SupportsRead {
     private final SupportsRead kafka;
     private final Rows rows;
     private final ReadMaxRows first;
+    Together together;
 
     RangeTable(SupportsRead kafka, Rows rows, ReadMaxRows first) {
         this.kafka = kafka;
@@ -174,7 +200,7 @@ class RangeTable implements SupportsRead {
     }
 
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-        return new RangeScan(kafka.newScanBuilder(options).build(), rows, first);
+        return new RangeScan(kafka.newScanBuilder(options).build(), rows, first, together);
     }
 }
 
@@ -182,11 +208,13 @@ class RangeScan implements ScanBuilder, Scan {
     private final Scan kafka;
     private final Rows rows;
     private final ReadMaxRows first;
+    private final Together together;
 
-    RangeScan(Scan kafka, Rows rows, ReadMaxRows first) {
+    RangeScan(Scan kafka, Rows rows, ReadMaxRows first, Together together) {
         this.kafka = kafka;
         this.rows = rows;
         this.first = first;
+        this.together = together;
     }
 
     public Scan build() {
@@ -202,7 +230,11 @@ class RangeScan implements ScanBuilder, Scan {
     }
 
     public MicroBatchStream toMicroBatchStream(String checkpoint) {
-        return rows.stream(kafka.toMicroBatchStream(checkpoint), first);
+        MicroBatchStream made = rows.stream(kafka.toMicroBatchStream(checkpoint), first);
+        if (together != null) {
+            together.add((RangeStream) made);
+        }
+        return made;
     }
 }
 
@@ -212,6 +244,11 @@ class RangeStream
     private final Rows rows;
     private final ReadMaxRows first;
     private boolean hasBegun;
+    Together together;
+    // The start that Spark gives next, if it is known; and where the micro-batch ends that begins
+    // there, until Spark asks for it.
+    Offset next;
+    Offset planned;
 
     RangeStream(MicroBatchStream kafka, Rows rows, ReadMaxRows first) {
         this.kafka = kafka;
@@ -254,10 +291,18 @@ class RangeStream
     }
 
     public Offset latestOffset(Offset start, ReadLimit limit) {
+        return together == null
+            ? proposed(start, limited(limit)) : together.end(this, start);
+    }
+
+    Offset proposed(Offset start, ReadLimit limit) {
+        return ((SupportsTriggerAvailableNow) kafka).latestOffset(start, limit);
+    }
+
+    ReadLimit limited(ReadLimit limit) {
         boolean isLong = limit instanceof ReadMaxRows
             && ((ReadMaxRows) limit).maxRows() > first.maxRows();
-        return ((SupportsTriggerAvailableNow) kafka).latestOffset(
-            start, isLong && !hasBegun ? first : limit);
+        return isLong && !hasBegun ? first : limit;
     }
 
     public ReadLimit getDefaultReadLimit() {
@@ -269,6 +314,7 @@ class RangeStream
     }
 
     public void prepareForTriggerAvailableNow() {
+        together = null;
         ((SupportsTriggerAvailableNow) kafka).prepareForTriggerAvailableNow();
     }
 
@@ -278,6 +324,79 @@ class RangeStream
 
     public String toString() {
         return kafka.toString();
+    }
+}
+
+// The streams of one query. Spark asks each of them, one after the other, where the micro-batch
+// ends. The first plans for all, from where Spark goes on with each.
+class Together {
+    private final UnaryOperator slices;
+    private final List members = new ArrayList();
+    // The offsets at which a query goes on, for each stream a line; empty if it is new.
+    private final String starts;
+    private boolean hasBegun;
+
+    Together(String starts, UnaryOperator slices) {
+        this.starts = starts;
+        this.slices = slices;
+    }
+
+    void add(RangeStream member) {
+        members.add(member);
+        member.together = this;
+    }
+
+    Offset end(RangeStream member, Offset start) {
+        if (!hasBegun) {
+            hasBegun = true;
+            begin();
+        }
+        if (!start.equals(member.next)) {
+            // Another start than expected: all are known when Spark has asked each stream.
+            member.next = start;
+            member.planned = start;
+        } else if (member.planned == null) {
+            plan();
+        }
+        Offset end = member.planned;
+        member.planned = null;
+        member.next = end;
+        return end;
+    }
+
+    private void begin() {
+        String[] known = starts.split("\\n");
+        for (int i = 0; i < members.size(); i++) {
+            RangeStream one = (RangeStream) members.get(i);
+            if (starts.isEmpty()) {
+                one.next = one.initialOffset();
+            } else if (known.length == members.size()) {
+                one.next = one.deserializeOffset(known[i]);
+            }
+        }
+    }
+
+    private void plan() {
+        boolean isBehind = false;
+        StringBuilder told = new StringBuilder();
+        for (int i = 0; i < members.size(); i++) {
+            RangeStream one = (RangeStream) members.get(i);
+            ReadLimit limit = one.limited(one.getDefaultReadLimit());
+            one.planned = one.proposed(one.next, limit);
+            Offset reported = one.reportLatestOffset();
+            Offset end = reported == null ? one.planned : reported;
+            isBehind |= !one.planned.equals(end);
+            told.append(limit instanceof ReadMaxRows
+                ? ((ReadMaxRows) limit).maxRows() : Long.MAX_VALUE).append('\\n');
+            told.append(one.next.json()).append('\\n').append(end.json()).append('\\n');
+        }
+        if (isBehind) {
+            String[] ends = ((String) slices.apply(told.toString())).split("\\n");
+            for (int i = 0; i < members.size(); i++) {
+                RangeStream one = (RangeStream) members.get(i);
+                one.planned = one.deserializeOffset(ends[i]);
+            }
+        }
     }
 }
 
@@ -334,6 +453,59 @@ def labelled_ranges_of(
         records._jdf, _first_limit(session), head, packed, tasks if is_placed else 1
     )
     return DataFrame(made, session), is_placed
+
+
+def cut_by_time(frame: DataFrame, offsets_after: OffsetsAfter, checkpoint: str) -> None:
+    """Have micro-batches of a query that is behind be slices of time.
+
+    `frame` has all of the query's ranges, of several topics; `checkpoint` is the one that the query
+    is about to start from. A micro-batch fails of what `offsets_after` raises. Streams with the
+    trigger `availableNow` are not cut.
+    """
+    session = frame.sparkSession
+    starts = "\n".join(planned_sources(checkpoint))
+    _WRAPPER.object_in(session).cutByTime(frame._jdf, starts, _Slices(offsets_after))
+    gateway: Any = session.sparkContext._gateway
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # PySpark's
+
+
+class _Slices:
+    """What Java calls: it gets the limit, the starts and the ends of each source, a line each."""
+
+    class Java:
+        """For Py4J."""
+
+        implements: ClassVar = ["java.util.function.UnaryOperator"]
+
+    def __init__(self, offsets_after: OffsetsAfter) -> None:
+        self._offsets_after = offsets_after
+        self._slices = TimeSlices()
+
+    def apply(self, told: str) -> str:
+        """Return where the micro-batch ends, for each source a line."""
+        lines = iter(told.splitlines())
+        sources = [
+            Source(_listed(starts), _listed(ends), int(limit))
+            for limit, starts, ends in zip(lines, lines, lines, strict=True)
+        ]
+        return "\n".join(map(_offset, self._slices.ends(sources, self._offsets_after)))
+
+
+def _listed(offset: str) -> Listed:
+    """An offset of Spark's source."""
+    return {
+        (topic, int(partition)): at
+        for topic, of in json.loads(offset).items()
+        for partition, at in of.items()
+    }
+
+
+def _offset(listed: Listed) -> str:
+    """The same as Spark's source writes it."""
+    offset: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for (topic, partition), at in listed.items():
+        offset[topic][str(partition)] = at
+    return json.dumps(offset)
 
 
 def _first_limit(session: SparkSession) -> Any:

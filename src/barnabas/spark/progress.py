@@ -109,11 +109,16 @@ def committed_offsets(checkpoint: str) -> dict[str, dict[int, int]]:
 
 def committed_batch(checkpoint: str) -> int:
     """Return the number of a checkpoint's last committed micro-batch, -1 before the first."""
-    try:
-        names = os.listdir(f"{checkpoint}/commits")
-    except FileNotFoundError:
-        return -1
-    return max((int(name) for name in names if name.isdigit()), default=-1)
+    return _last_number(f"{checkpoint}/commits")
+
+
+def planned_sources(checkpoint: str) -> list[str]:
+    """Return where the last planned micro-batch ends: an offset of each source, as JSON.
+
+    Empty before the first. A start of the query goes on there.
+    """
+    last = _last_number(f"{checkpoint}/offsets")
+    return [] if last < 0 else _sources(checkpoint, last)
 
 
 def planned_offsets(checkpoint: str, batch_id: int) -> dict[str, dict[int, int]]:
@@ -139,6 +144,14 @@ def checkpoint_id(checkpoint: str) -> str:
     """Return the id that Spark gave to a checkpoint when it was new. Source: StreamMetadata."""
     with open(f"{checkpoint}/metadata", encoding="utf-8") as file:
         return str(json.load(file)["id"])
+
+
+def _last_number(directory: str) -> int:
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return -1
+    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def _sources(checkpoint: str, batch_id: int) -> list[str]:

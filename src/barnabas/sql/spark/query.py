@@ -33,7 +33,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from barnabas.spark.datasource.committer import Committer
 from barnabas.spark.datasource.options import options_of
 from barnabas.spark.interruption import interruptible
-from barnabas.spark.kafka_ranges import ranges_of
+from barnabas.spark.kafka_ranges import cut_by_time, ranges_of
 from barnabas.spark.progress import (
     committed_positions,
     lag_of,
@@ -48,6 +48,7 @@ from barnabas.spark.small_batches import (
     optional_rules,
 )
 from barnabas.spark.supervision import QueryState, SupervisedStream
+from barnabas.spark.time_slices import TopicTimes
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.query_failures import QueryFailure, failure_of
 from barnabas.sql.spark.checkpoint import (
@@ -105,9 +106,10 @@ class SparkQuery:
         self._spark = spark.newSession()
         self._sink: ResultSink | None = None
         self._committer: Committer | None = None
+        self._times: TopicTimes | None = None
         self._counts: Mapping[str, int] = {}
         """The partitions of topics whose keys have their state where they are."""
-        self.life = SupervisedStream(plan.query_id, self._begin, self._close_committer)
+        self.life = SupervisedStream(plan.query_id, self._begin, self._close)
         self.checkpoint_directory = options.checkpoint_of(plan.query_id)
 
     # --- life --------------------------------------------------------------------------------
@@ -135,7 +137,15 @@ class SparkQuery:
         exactly = self._exactly_once(hosted)
         self._committer = None if exactly is None else exactly.committer()
         self._sink = ResultSink(self._committer, self.options.on_notes)
-        writer = self._frame(hosted).writeStream.queryName(self.plan.query_id)
+        frame = self._frame(hosted)
+        if len(hosted.topology.topics) > 1:
+            self._times = TopicTimes(
+                self.options.bootstrap_servers,
+                self.options.clients,
+                is_committed_only=exactly is not None,
+            )
+            cut_by_time(frame, self._times.offsets_after, self.checkpoint_directory)
+        writer = frame.writeStream.queryName(self.plan.query_id)
         return (
             for_each_batch(writer, self._spark, PARCEL_COLUMN, interruptible(self._write))
             .outputMode("append")
@@ -154,7 +164,10 @@ class SparkQuery:
                 raise AddedPartitionsError(topic, count)
         self._sink.write(collect, batch_id)
 
-    def _close_committer(self) -> None:
+    def _close(self) -> None:
+        times, self._times = self._times, None
+        if times is not None:
+            times.close()
         committer, self._committer = self._committer, None
         if committer is not None:
             committer.close()
