@@ -28,6 +28,7 @@ from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.driver import Driver
 from barnabas.sql.runtime.topics import TopicRecord
+from barnabas.sql.spark import shared_members
 from barnabas.sql.spark.options import SparkQueryOptions
 from barnabas.sql.spark.parcels import Written
 from barnabas.sql.spark.placement import place_plan
@@ -243,6 +244,32 @@ def test_records_stay_where_one_task_does_all(world: World, settings: dict[str, 
         world.await_last(one.plan)
     assert "transformWithState" in hosted[0].explain()
     assert len(world.results(asked[1].plan)) == len(world.piped(asked[1].plan))
+
+
+def test_a_join_is_complete_when_it_catches_up_exactly_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_members, "_RECORDS_MIN", 60)
+    world.runner.close()
+    world.runner = world.new_runner(records_per_batch_max=60)
+    producer = world.kafka.producer()
+    # All rows of the table are older than all records of the stream, which has another order.
+    for number in range(400):
+        is_row = number < 200
+        name, value = ("t", {"NAME": f"n{number}"}) if is_row else ("s", {"V": number, "SITE": ""})
+        key = b"k%d" % (number if is_row else number * 7 % 200)
+        record = TopicRecord(key, json.dumps(value).encode(), START_MS + number)
+        world.sent.append((world.names[name], record))
+        producer.produce(world.names[name], record.value, key, timestamp=record.timestamp_ms)
+    producer.flush()
+    asked = world.asked(JOIN, **ONCE)
+    hosted = world.start(asked)
+    wait_until(lambda: hosted.figures.get("rows_in") == 400, "all records", 60)
+    found = sorted((m.key(), m.value(), m.timestamp()[1]) for m in world.results(asked.plan))
+    want = world.piped(asked.plan)
+    assert len(want) == 200
+    assert found == sorted((r.key, r.value, r.timestamp_ms) for r in want)
+    assert all(batch.input_rows <= 120 for batch in hosted.batches())
 
 
 def test_only_what_is_committed_is_read(world: World) -> None:

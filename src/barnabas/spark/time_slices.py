@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec
@@ -156,12 +156,11 @@ def _slice_of(sources: Sequence[Source], time_ms: int, found: Mapping[Place, int
 
 
 class TopicTimes:
-    """Looks up records by their timestamps. `clients`: settings of librdkafka's."""
+    """Looks up records by their timestamps."""
 
-    def __init__(
-        self, servers: str, clients: Mapping[str, Any], *, is_committed_only: bool
-    ) -> None:
-        self._admin = Admin({**clients, "bootstrap.servers": servers})
+    def __init__(self, admin: Admin, timeout_s: float, *, is_committed_only: bool) -> None:
+        self._admin = admin
+        self._timeout_s = timeout_s
         self._isolation = (
             IsolationLevel.READ_COMMITTED if is_committed_only else IsolationLevel.READ_UNCOMMITTED
         )
@@ -173,8 +172,4 @@ class TopicTimes:
         """
         later = OffsetSpec.for_timestamp(time_ms + 1)
         asked = {TopicPartition(*place): later for place in places}
-        return self._admin.offsets(asked, isolation=self._isolation)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._admin.close()
+        return self._admin.offsets(asked, self._timeout_s, self._isolation)

@@ -30,6 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
+from barnabas.kafka.admin import REQUEST_S, Admin
 from barnabas.spark.datasource.committer import Committer
 from barnabas.spark.datasource.options import options_of
 from barnabas.spark.interruption import interruptible
@@ -106,7 +107,7 @@ class SparkQuery:
         self._spark = spark.newSession()
         self._sink: ResultSink | None = None
         self._committer: Committer | None = None
-        self._times: TopicTimes | None = None
+        self._admin: Admin | None = None
         self._counts: Mapping[str, int] = {}
         """The partitions of topics whose keys have their state where they are."""
         self.life = SupervisedStream(plan.query_id, self._begin, self._close)
@@ -139,12 +140,10 @@ class SparkQuery:
         self._sink = ResultSink(self._committer, self.options.on_notes)
         frame = self._frame(hosted)
         if len(hosted.topology.topics) > 1:
-            self._times = TopicTimes(
-                self.options.bootstrap_servers,
-                self.options.clients,
-                is_committed_only=exactly is not None,
-            )
-            cut_by_time(frame, self._times.offsets_after, self.checkpoint_directory)
+            servers = {"bootstrap.servers": self.options.bootstrap_servers}
+            self._admin = Admin({**self.options.clients, **servers})
+            times = TopicTimes(self._admin, REQUEST_S, is_committed_only=exactly is not None)
+            cut_by_time(frame, times.offsets_after, self.checkpoint_directory)
         writer = frame.writeStream.queryName(self.plan.query_id)
         return (
             for_each_batch(writer, self._spark, PARCEL_COLUMN, interruptible(self._write))
@@ -165,9 +164,9 @@ class SparkQuery:
         self._sink.write(collect, batch_id)
 
     def _close(self) -> None:
-        times, self._times = self._times, None
-        if times is not None:
-            times.close()
+        admin, self._admin = self._admin, None
+        if admin is not None:
+            admin.close()
         committer, self._committer = self._committer, None
         if committer is not None:
             committer.close()

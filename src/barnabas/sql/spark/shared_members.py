@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from barnabas.kafka.admin import Listed
 from barnabas.spark.pushed_rows import PushedRow, why_no_pushed_rows
+from barnabas.spark.time_slices import OffsetsAfter, Source, TimeSlices
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.options import SparkQueryOptions
@@ -69,6 +70,7 @@ class Participant:
     is_exactly_once: bool = False
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
     """The ends of its topics' partitions, as last heard of."""
+    slices: TimeSlices = field(default_factory=TimeSlices)
 
 
 def why_alone(
@@ -126,31 +128,47 @@ def ranges_of(
     share: Share,
     ends: Listed,
     count_max: int,
+    offsets_after: OffsetsAfter,
     *,
     is_lasting: bool = False,
 ) -> Iterator[Range]:
     """The offsets that a query has not read, at most `count_max` of each topic.
 
-    A partition of its state that has to read some once more gets these, and all of them. If the
-    micro-batch lasts, partitions without new records have empty ranges, as some may come.
+    Those of several topics are a slice of time. A partition of its state that has to read some once
+    more gets these, and all of them. If the micro-batch lasts, partitions without new records have
+    empty ranges, as some may come; then offsets are no slices. Raises what `offsets_after` raises.
     """
     again = {number: share.repeats(number) for number in share.repeating}
+    sources: dict[str, Source] = {}
+    for topic in sorted(set(participant.places.values())):
+        starts = {
+            (topic, partition): first
+            for partition, first in sorted(share.offsets[topic].items())
+            if partition % participant.partitions not in again
+            and (end := ends.get((topic, partition), first - 1)) >= first
+            and (is_lasting or end > first)
+        }
+        sources[topic] = Source(starts, {place: ends[place] for place in starts}, count_max)
+    if is_lasting or len(sources) == 1:
+        reached = [_equal_parts(source) for source in sources.values()]
+    else:
+        reached = participant.slices.ends(list(sources.values()), offsets_after)
+    untils = dict(zip(sources, reached, strict=True))
     for (stage, place), topic in sorted(participant.places.items()):
-        offsets = share.offsets[topic]
-        behind: dict[int, tuple[int, int]] = {}
-        for partition, first in sorted(offsets.items()):
-            repeats = again.get(partition % participant.partitions)
-            if repeats is not None:
-                if (topic, partition) in repeats and repeats.keys() <= ends.keys():
-                    of = repeats[topic, partition]
-                    yield Range(stage, place, topic, partition, *of)
-                continue
-            end = ends.get((topic, partition), first - 1)
-            if first < end or (is_lasting and first == end):
-                behind[partition] = first, end
-        for partition, (first, end) in behind.items():
-            until = min(end, first + max(1, count_max // len(behind)))
-            yield Range(stage, place, topic, partition, first, until)
+        for partition in sorted(share.offsets[topic]):
+            repeats = again.get(partition % participant.partitions, {})
+            if (topic, partition) in repeats and repeats.keys() <= ends.keys():
+                yield Range(stage, place, topic, partition, *repeats[topic, partition])
+        for (_, partition), first in sources[topic].starts.items():
+            until = untils[topic][topic, partition]
+            if is_lasting or until > first:
+                yield Range(stage, place, topic, partition, first, until)
+
+
+def _equal_parts(source: Source) -> Listed:
+    """The ends if partitions share the limit equally."""
+    part = max(1, source.limit // max(1, len(source.starts)))
+    return {place: min(source.ends[place], first + part) for place, first in source.starts.items()}
 
 
 def has_begun_alone(query_id: str, options: SparkQueryOptions) -> bool:

@@ -445,7 +445,9 @@ class SharedStream:
             share = ledger.shares[participant.query_id]
             ends = all_ends[participant.is_exactly_once]
             self._note_ends(participant, ends)
-            ranges = list(ranges_of(participant, share, ends, count_max, is_lasting=bool(lasts_ms)))
+            after = self.topics.offsets_after(is_exactly_once=participant.is_exactly_once)
+            found = ranges_of(participant, share, ends, count_max, after, is_lasting=bool(lasts_ms))
+            ranges = list(found)
             if not ranges:
                 continue
             rows += rows_of(participant, share, ranges, ledger.tasks, ledger.number + 1)

@@ -12,6 +12,7 @@ from confluent_kafka.admin import OffsetSpec, TopicDescription
 
 from barnabas.base.backoff import Pauses
 from barnabas.kafka.admin import Admin, Listed
+from barnabas.spark.time_slices import OffsetsAfter, TopicTimes
 from barnabas.sql.spark.shared_ledger import Offsets
 
 _log = logging.getLogger(__name__)
@@ -93,6 +94,11 @@ class SharedTopics:
             self.silent.failed(place, time.monotonic())
             _log.warning("%s: the end of %s-%d is not known: %s", self._name, *place, error.str())
         return found, refused
+
+    def offsets_after(self, *, is_exactly_once: bool) -> OffsetsAfter:
+        """Return what looks up records by their timestamps, for queries of one guarantee."""
+        times = TopicTimes(self.admin, _ENDS_SECONDS, is_committed_only=is_exactly_once)
+        return times.offsets_after
 
 
 def ids_of(described: Mapping[str, TopicDescription]) -> dict[str, str]:
