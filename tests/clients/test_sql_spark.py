@@ -469,9 +469,11 @@ def test_a_failed_lookup_of_times_fails_the_micro_batch(
     (error,) = query.status().errors
     assert "the leader is silent" in error.message
     assert error.type == SYSTEM
+    # Where the topics go on need not be known: then it is from the second round on.
+    monkeypatch.setattr(kafka_ranges, "planned_sources", lambda _checkpoint: ["{}"])
     query.life.restart()
-    query.process_all()
-    assert query.figures.read == 30
+    wait_until(lambda: query.figures.read == 30, "all records", 60)
+    assert max(query.read_of_batches.values()) <= 15
 
 
 def test_state_goes_on_where_more_partitions_move_no_key_and_else_stops(world: World) -> None:

@@ -353,6 +353,8 @@ class Together {
         }
         if (!start.equals(member.next)) {
             // Another start than expected: all are known when Spark has asked each stream.
+            // Spark asks for the end of the topic, too, which the source only has after this.
+            member.proposed(start, member.getDefaultReadLimit());
             member.next = start;
             member.planned = start;
         } else if (member.planned == null) {

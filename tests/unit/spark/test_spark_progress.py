@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.spark.progress import committed_offsets, committed_positions, planned_offsets
+from barnabas.spark.progress import (
+    committed_offsets,
+    committed_positions,
+    planned_offsets,
+    planned_sources,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +41,16 @@ def test_sources_that_are_no_topics_tell_nothing(tmp_path: Path) -> None:
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / "0").write_text('v1\n{}\n{"logOffset":3}\n7\n{"t":{"0":5}}')
     assert planned_offsets(str(tmp_path), 0) == {"t": {0: 5}}
+
+
+def test_a_start_goes_on_where_the_last_planned_micro_batch_ends(tmp_path: Path) -> None:
+    assert planned_sources(str(tmp_path)) == []
+    (tmp_path / "offsets").mkdir()
+    for batch in (9, 10):
+        lines = f'v1\n{{}}\n{{"t":{{"0":{batch}}}}}\n{{"s":{{"0":5}}}}'
+        (tmp_path / "offsets" / str(batch)).write_text(lines)
+        (tmp_path / "offsets" / f".{batch}.crc").write_bytes(b"")
+    assert planned_sources(str(tmp_path)) == ['{"t":{"0":10}}', '{"s":{"0":5}}']
 
 
 def test_no_checkpoint_tells_nothing(tmp_path: Path) -> None:
