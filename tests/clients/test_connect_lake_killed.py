@@ -12,7 +12,11 @@ from deltalake import DeltaTable
 from test_connect_killed import Doomed
 
 from barnabas.app.testing import Kafka
+from barnabas.connect.connectors.delta.connectors import DeltaTables
+from barnabas.connect.connectors.iceberg.tables import IcebergTables
+from barnabas.connect.connectors.s3 import bucket
 from support.connect.s3 import S3Server, s3_server
+from support.connect.tasks import place_of
 from support.spark import needs_spark
 
 pytestmark = pytest.mark.slow
@@ -20,12 +24,11 @@ pytestmark = pytest.mark.slow
 RECORDS = 100
 ENGINES = ["local", pytest.param("spark", marks=needs_spark)]
 JSON = "org.apache.kafka.connect.json.JsonConverter"
-ROOM = "barnabas.connect.connectors"
-UPLOAD = f"{ROOM}.s3.bucket:_S3Upload"
+UPLOAD = place_of(bucket._S3Upload)
 GROUP = ["before a sink's commit", "after a sink's commit"]
 S3_STEPS = [f"before {UPLOAD}.complete", f"after {UPLOAD}.complete", *GROUP]
-TABLES = f"{ROOM}.delta.tables:DeltaTables"
-ICEBERG = f"{ROOM}.iceberg.tables:IcebergTables"
+TABLES = place_of(DeltaTables)
+ICEBERG = place_of(IcebergTables)
 ICEBERG_STEPS = [f"before {ICEBERG}.commit", f"after {ICEBERG}.commit", *GROUP]
 DELTA_STEPS = [f"before {TABLES}.commit", f"after {TABLES}.commit", *GROUP]
 

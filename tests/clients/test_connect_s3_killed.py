@@ -11,16 +11,17 @@ import pytest
 from test_connect_killed import Doomed
 
 from barnabas.app.testing import Kafka
+from barnabas.connect.connectors.s3 import bucket
+from barnabas.connect.connectors.storage.source import FileSourceReader
 from support.connect.s3 import S3Server, s3_server
-from support.connect.tasks import TopicOffsets, read_topic
+from support.connect.tasks import TopicOffsets, place_of, read_topic
 from support.spark import needs_spark
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
-ROOM = "barnabas.connect.connectors"
-READER = f"{ROOM}.storage.source:FileSourceReader"
-UPLOAD = f"{ROOM}.s3.bucket:_S3Upload"
+READER = place_of(FileSourceReader)
+UPLOAD = place_of(bucket._S3Upload)
 OBJECTS, LINES = 3, 10
 """So many objects of so many records come before each kill."""
 

@@ -69,7 +69,7 @@ def doom(step: str, times: int) -> None:
 
 
 def _named(step: str) -> tuple[Any, str, bool]:
-    """Any function of a class: `before module:Class.function`, `after …`."""
+    """Any function of a class: `before module:Class.function`, `after …`; see `place_of`."""
     when, _, place = step.partition(" ")
     module, _, path = place.partition(":")
     owner, _, name = path.partition(".")

@@ -52,6 +52,11 @@ class TopicOffsets:
         assert producer.flush(WAIT_SECONDS) == 0
 
 
+def place_of(owner: type) -> str:
+    """Return how a step of `doomed_task` names a class."""
+    return f"{owner.__module__}:{owner.__qualname__}"
+
+
 def read_topic(bootstrap_servers: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
     """Return keys and values of a topic's committed records, up to its end as it is now."""
     return [(one.key(), one.value()) for one in read_messages(bootstrap_servers, topic)]
