@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
@@ -154,13 +155,22 @@ def test_a_topic_that_was_made_again_is_lost(monkeypatch: pytest.MonkeyPatch) ->
         instance.log.read_to_end()
 
 
-def test_a_topic_that_was_cut_off_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("lose", "why"),
+    [
+        (Cluster.cut_off, "no longer has offset 1"),
+        (Cluster.make_again, "it has been made again"),
+    ],
+)
+def test_a_topic_that_no_longer_has_what_was_read_is_lost(
+    monkeypatch: pytest.MonkeyPatch, lose: Callable[[Cluster], None], why: str
+) -> None:
     cluster = _patched(monkeypatch)
     instance = Instance()
     cluster.put(Entry(b"a", b"1"))
     instance.log.read_to_end()
-    cluster.make_again()
-    with pytest.raises(LogLostError, match="no longer has offset 1"):
+    lose(cluster)
+    with pytest.raises(LogLostError, match=why):
         instance.log._poll(0.0)
 
 

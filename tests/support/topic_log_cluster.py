@@ -71,9 +71,13 @@ class Cluster:
             if offset >= stable or last.get(entry.key) == offset or offset == self.end - 1
         }
 
+    def cut_off(self) -> None:
+        """Lose all records, as a leader that was not in sync does."""
+        self.log, self.end, self.open = {}, 0, {}
+
     def make_again(self) -> None:
         self.topic_id += 1
-        self.log, self.end, self.open = {}, 0, {}
+        self.cut_off()
 
     def producer(self, settings: dict[str, Any]) -> Producer:
         return Producer(self, str(settings["transactional.id"]))
