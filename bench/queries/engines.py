@@ -166,7 +166,8 @@ class LineEngine(Engine):
         """Returns when the job has ended; at once if the program has."""
         if self._process is None or self._process.poll() is not None:
             return
-        self._write(END)
+        with suppress(BrokenPipeError):  # it has failed since
+            self._write(END)
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.decode().strip() == ENDED:

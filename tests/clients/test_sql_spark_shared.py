@@ -213,7 +213,7 @@ def test_queries_of_all_kinds_share_one_stream(world: World, settings: dict[str,
     # Each record once: what is written of a stream is exact, as nothing failed.
     assert len(world.results(asked[0].plan)) == len(world.piped(asked[0].plan))
     wait_until(lambda: hosted[0].figures["rows_in"] == 400, "the figures")
-    assert sum(batch.input_rows for batch in hosted[0].batches()) == 400
+    wait_until(lambda: sum(one.input_rows for one in hosted[0].batches()) == 400, "the batches")
     want = sorted((end, end) for end in world.ends(world.names["s"]))
     # They are published behind the figures.
     wait_until(lambda: sorted(hosted[0].positions().values()) == want, "the positions")
@@ -264,7 +264,7 @@ def test_a_join_is_complete_when_it_catches_up_exactly_once(
     producer.flush()
     asked = world.asked(JOIN, **ONCE)
     hosted = world.start(asked)
-    wait_until(lambda: hosted.figures.get("rows_in") == 400, "all records", 60)
+    world.await_count(asked.plan, 200)
     found = sorted((m.key(), m.value(), m.timestamp()[1]) for m in world.results(asked.plan))
     want = world.piped(asked.plan)
     assert len(want) == 200
@@ -510,15 +510,15 @@ def test_what_a_terminated_query_leaves_is_deleted(world: World) -> None:
     hosts = [world.start(one) for one in (asked, other)]
     for one in (asked, other):
         world.await_last(one.plan)
-    pages = world.runner._stream.life.progress()["stateOperators"][0]["numRowsTotal"]
-    assert pages > 0
+
+    def rows() -> int | None:
+        """The rows of state, once a micro-batch has ended: its results come before."""
+        operators = world.runner._stream.life.progress().get("stateOperators")
+        return int(operators[0]["numRowsTotal"]) if operators else None
+
+    wait_until(lambda: bool(rows()), "the state", 60)
     hosts[0].stop(forget=True)
     assert not world.runner._stream.knows(asked.query_id)
-
-    def rows() -> int:
-        operators = world.runner._stream.life.progress()["stateOperators"]
-        return int(operators[0]["numRowsTotal"])
-
     wait_until(lambda: rows() == 0, "the deletion of its state", 60)
     again = world.start(asked)
     want = world.expected(asked.plan)

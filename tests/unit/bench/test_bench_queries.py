@@ -32,11 +32,13 @@ from bench.queries.jobs import (
 from bench.report import render_table
 
 ACCESS = EngineAccess("127.0.0.1:9092", "http://127.0.0.1:8081", 1)
-# Answers the line "end", and prints all others.
+# Prints each line, and answers the line "end": after the line "fail", by failing.
 ECHO = """
 import sys
+fails = False
 for line in sys.stdin:
-    if line == "fail\\n":
+    fails = fails or line == "fail\\n"
+    if fails and line == "end\\n":
         sys.exit("it failed")
     print("ended" if line == "end\\n" else line, flush=True)
 """
