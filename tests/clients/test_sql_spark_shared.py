@@ -478,9 +478,14 @@ def test_a_query_whose_code_fails_reads_its_records_again(
     assert hosts[0].state is QueryState.RUNNING
     broken = replace(place_plan(failing.plan, hosts[0]._options, None).hosted.hosting, plan="{}")
     participant.parcel = member_parcel(broken)
-    world.send(40, 40)
+
+    def has_failed() -> bool:
+        # A micro-batch that has begun still has the plan that works.
+        world.send(len(world.sent), 5)
+        return hosts[0].state is QueryState.ERROR
+
+    wait_until(has_failed, "the failure", 90)
     world.await_last(counted.plan)
-    wait_until(lambda: hosts[0].state is QueryState.ERROR, "the failure", 90)
     assert "Error" in hosts[0].failures[-1].message
     hosts[0].restart()
     world.await_last(failing.plan)
