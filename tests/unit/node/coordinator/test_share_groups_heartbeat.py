@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
+from barnabas.base.ids import Uuid
 from barnabas.node.coordinator.group.modern.group import ModernGroupState
 from barnabas.node.coordinator.group.share.offsets import Alteration, Deletion
 from barnabas.node.coordinator.group.step import Refusal
+from barnabas.node.coordinator.share.share_group_service import ShareGroupService
+from barnabas.node.coordinator.share.state import ShareStateError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import group_records as records
 from barnabas.protocol.messages import share_groups as altering
@@ -356,32 +359,51 @@ def test_a_topic_that_comes_back_is_deleted_no_more(world: ShareGroupWorld) -> N
     assert state.deleting == {}
 
 
+class Persister:
+    """Notes what it is asked to delete; fails with `error` if there is one."""
+
+    def __init__(self) -> None:
+        self.deleted: list[tuple[str, Uuid, int]] = []
+        self.error: ErrorCode | None = None
+
+    async def delete(self, group_id: str, topic: Uuid, partition: int) -> None:
+        if self.error is not None:
+            raise ShareStateError(self.error)
+        self.deleted.append((group_id, topic, partition))
+
+
+def service_of(world: ShareGroupWorld, persister: Persister) -> ShareGroupService:
+    unused: Any = None
+    store: Any = persister
+    return ShareGroupService(world.coordinator, store, unused, unused, world.clock)
+
+
 def test_topics_that_are_gone_are_forgotten(world: ShareGroupWorld) -> None:
-    gone = frozenset({topic_id("t")})
-    world.coordinator.remove_everywhere(
-        "topics", lambda shard, _waiter, _now: shard.shares.topics_deleted(gone)
-    )
+    service_of(world, Persister()).on_topics_deleted([topic_id("t")])
     assert world.share_group().state_metadata.initialized == {}
 
 
-def begin_deletions(world: ShareGroupWorld, *group_ids: str) -> Any:
-    return Call(
-        world.coordinator.run_by_partition(
-            group_ids, lambda shard, ids, now: shard.shares.begin_group_deletions(ids, now)
-        )
-    ).response
+async def test_groups_are_deleted_once_the_share_coordinators_have(world: ShareGroupWorld) -> None:
+    persister = Persister()
+    service = service_of(world, persister)
 
+    async def delete(*group_ids: str) -> dict[str, int]:
+        response = await service.delete_groups(DeleteGroupsRequest(groups_names=list(group_ids)))
+        return {result.group_id: result.error_code for result in response.results}
 
-def test_groups_are_deleted_once_the_share_coordinators_have(world: ShareGroupWorld) -> None:
-    doomed = begin_deletions(world, "g", "consumers", "x")
-    assert doomed == {"g": ErrorCode.NON_EMPTY_GROUP}
+    assert await delete("g", "consumers", "x") == {
+        "g": ErrorCode.NON_EMPTY_GROUP,
+        "consumers": ErrorCode.NON_EMPTY_GROUP,
+        "x": ErrorCode.GROUP_ID_NOT_FOUND,
+    }
+    assert persister.deleted == []
     world.share_beat(member_id="m", member_epoch=-1)
-    doomed = begin_deletions(world, "g")
-    assert doomed == {"g": {topic_id("t"): (0, 1, 2)}}
-    response: Any = Call(
-        world.coordinator.delete_groups(DeleteGroupsRequest(groups_names=["g"]))
-    ).response
-    assert [result.error_code for result in response.results] == [ErrorCode.NONE]
+    persister.error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert await delete("g") == {"g": ErrorCode.COORDINATOR_NOT_AVAILABLE}
+    assert world.share_group().state_metadata.deleting == {topic_id("t"): "t"}
+    persister.error = None
+    assert await delete("g") == {"g": ErrorCode.NONE}
+    assert persister.deleted == [("g", topic_id("t"), partition) for partition in range(3)]
     assert world.shard.groups.get("g") is None
     world.reload()
     assert world.shard.groups.get("g") is None
