@@ -3,6 +3,7 @@
 Without the right nothing changes; with that right alone the request is decided.
 """
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,11 @@ from barnabas.protocol.acls import ResourceType as Res
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import configs
 from barnabas.protocol.messages.acls import DeleteAclsFilter, DeleteAclsRequest
-from barnabas.protocol.messages.credentials import CreateDelegationTokenRequest
+from barnabas.protocol.messages.credentials import (
+    AlterUserScramCredentialsRequest,
+    CreateDelegationTokenRequest,
+)
+from barnabas.protocol.messages.quotas import AlterClientQuotasRequest
 from barnabas.protocol.messages.topics import (
     CreatableTopic,
     CreatePartitionsRequest,
@@ -33,6 +38,7 @@ from barnabas.protocol.messages.topics import (
     DeleteTopicState,
 )
 from barnabas.protocol.schema import Message
+from support.acl_world import AclWorld
 
 DENIED = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -333,3 +339,27 @@ async def test_a_request_that_nobody_thought_of_is_refused() -> None:
     response = await world.ask(apis.VOTE.request())
     assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert world.decided == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "operation", "name"),
+    [
+        (AlterClientQuotasRequest(), "ALTER_CONFIGS", "AlterClientQuotas"),
+        (AlterUserScramCredentialsRequest(), "ALTER", "AlterUserScramCredentials"),
+    ],
+)
+async def test_a_denial_is_logged_once_with_the_client_for_which_a_broker_asks(
+    request_: Message, operation: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "barnabas.audit")
+    world = World(authorizer=AclWorld().authorizer)
+    await world.ask(request_)
+    assert world.decided == []
+    lines = [record.getMessage() for record in caplog.records if record.name == "barnabas.audit"]
+    assert lines == [
+        (
+            f"Principal = User:alice is Denied operation = {operation} from host = 10.0.0.1 on "
+            f"resource = Cluster:LITERAL:kafka-cluster for request = {name} with "
+            "resourceRefCount = 1 based on rule DefaultDeny"
+        )
+    ]
