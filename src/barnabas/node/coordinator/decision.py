@@ -80,8 +80,9 @@ class Decision:
 class Shard(ABC):
     """The machine behind one partition of an internal topic.
 
-    What a shard need not do is done here: one without transactions, timers, parked requests or
-    continued decisions has nothing to do in the methods that are about these.
+    A shard overrides the methods for what it has: transactions, timers, parked requests, decisions
+    with a continuation. Here they do nothing, but for `stored`: it is only called for a
+    continuation.
     """
 
     @abstractmethod
@@ -108,7 +109,7 @@ class Shard(ABC):
         A failure before the append (`is_appended` false) means that the log will never have
         them; after it, that they may still be committed.
         """
-        return Decision()
+        raise AssertionError(f"{type(self).__name__} gives {continuation} and cannot go on with it")
 
     def next_deadline_ms(self) -> int | None:
         """Monotonic time before which no timer is due; None where there is no timer."""

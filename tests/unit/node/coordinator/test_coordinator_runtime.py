@@ -8,6 +8,7 @@ import pytest
 from barnabas.node.coordinator.decision import Decision
 from barnabas.node.coordinator.group.classic.states import GroupState
 from barnabas.node.coordinator.group.records import RECORD_TYPES
+from barnabas.node.coordinator.group.shard import GroupShard
 from barnabas.node.coordinator.record_codec import decode_record, encode_record
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.errors import DecodeError, ErrorCode
@@ -38,6 +39,14 @@ def test_what_reads_waits_for_the_writes_before_it():
     world.log.commit()
     assert fetch.response.topics[0].partitions[0].committed_offset == 5
     assert listing.is_settled
+
+
+def test_a_continuation_that_a_shard_does_not_know_is_a_bug(monkeypatch):
+    world = GroupWorld()
+    monkeypatch.delattr(GroupShard, "stored")
+    decision = Decision(response="heard", continuation="next")
+    with pytest.raises(AssertionError, match="GroupShard gives next"):
+        world.coordinator.runtime.run(0, lambda *_: decision, lambda error: error.name)
 
 
 @pytest.mark.parametrize("waits", [False, True])
