@@ -34,6 +34,10 @@ from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.records.batch import CorruptBatchError
 from barnabas.protocol.well_known import CONSUMER_ID, READ_COMMITTED
 
+telemetry = logging.getLogger(__name__)
+
+LEADER_HINTS_FROM = 16
+REPLICA_STATE_FROM = 15
 WAIT_MIN_MS = 500
 """A fetch waits so long for remote records, though it asks for less: else it might never have any.
 
@@ -82,12 +86,6 @@ class LateReads:
         for read in self._reads.values():
             read.abandon()
         self._reads.clear()
-
-
-telemetry = logging.getLogger(__name__)
-
-LEADER_HINTS_FROM = 16
-REPLICA_STATE_FROM = 15
 
 
 @dataclass(slots=True)

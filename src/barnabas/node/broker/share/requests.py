@@ -4,7 +4,7 @@ A member accepts, releases, rejects or (v2) renews records that it holds. Answer
 changed is written down. The last request of a session gives back all that the member holds.
 It must be allowed to read the group, and each topic.
 
-ShareFetch checks the sender and takes acknowledgements by the same functions.
+The checks of the sender and `acknowledge` serve ShareFetch too.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -61,6 +61,67 @@ class _Topic(Protocol):
 
     @property
     def partitions(self) -> Sequence[_Partition]: ...
+
+
+async def handle_share_acknowledge(
+    services: BrokerServices, context: RequestContext, request: ShareAcknowledgeRequest
+) -> ShareAcknowledgeResponse:
+    """Take the acknowledgements, and answer when they are written."""
+    error = request_error(services, context, request.group_id, request.member_id)
+    if error:
+        return ShareAcknowledgeResponse(error_code=error)
+    assert request.group_id is not None
+    assert request.member_id is not None
+    key = SessionKey(request.group_id, request.member_id)
+    epoch = request.share_session_epoch
+    if epoch == INITIAL_EPOCH:
+        return ShareAcknowledgeResponse(error_code=ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+    session = services.share_partitions.sessions.resume(key, epoch)
+    if isinstance(session, ErrorCode):
+        return ShareAcknowledgeResponse(error_code=session)
+    outcomes = acknowledge(
+        services,
+        *key,
+        request.topics,
+        version=context.api_version,
+        is_renewal=request.is_renew_ack,
+        readable=readable_topics(services, context, request.topics),
+    )
+    known: dict[PartitionId, AckOutcome] = {}
+    for key_of, found in outcomes.items():
+        known[key_of] = found if isinstance(found, AckOutcome) else AckOutcome(await found)
+    count_acknowledgements(services, known)
+    topics: dict[Uuid, list[ShareAcknowledgePartitionData]] = {}
+    leaders: list[int] = []
+    for (topic_id, index), outcome in known.items():
+        leader, leader_epoch = NO_LEADER, NO_LEADER_EPOCH  # Kafka says 0, 0: see ShareAnswer
+        if outcome.error in HINTED:
+            leader, leader_epoch = current_leader(services, topic_id, index)
+            leaders.append(leader)
+        entry = ShareAcknowledgePartitionData(
+            partition_index=index,
+            error_code=outcome.error,
+            error_message=outcome.message,
+            current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=leader_epoch),
+        )
+        topics.setdefault(topic_id, []).append(entry)
+    if epoch == FINAL_EPOCH:
+        services.share_partitions.release_session(key)
+    return ShareAcknowledgeResponse(
+        acquisition_lock_timeout_ms=services.share_partitions.settings.of(
+            key.group_id
+        ).limits.lock_duration_ms,
+        responses=[
+            ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=entries)
+            for topic_id, entries in topics.items()
+        ],
+        node_endpoints=[
+            NodeEndpoint(
+                node_id=address.node_id, host=address.host, port=address.port, rack=address.rack
+            )
+            for address in addresses(services, leaders, context.listener_name)
+        ],
+    )
 
 
 def request_error(
@@ -181,64 +242,3 @@ def _are_valid(batches: Sequence[_Batch], type_max: int, *, is_renewal: bool) ->
             return False
         previous_last = batch.last_offset
     return True
-
-
-async def handle_share_acknowledge(
-    services: BrokerServices, context: RequestContext, request: ShareAcknowledgeRequest
-) -> ShareAcknowledgeResponse:
-    """Take the acknowledgements, and answer when they are written."""
-    error = request_error(services, context, request.group_id, request.member_id)
-    if error:
-        return ShareAcknowledgeResponse(error_code=error)
-    assert request.group_id is not None
-    assert request.member_id is not None
-    key = SessionKey(request.group_id, request.member_id)
-    epoch = request.share_session_epoch
-    if epoch == INITIAL_EPOCH:
-        return ShareAcknowledgeResponse(error_code=ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-    session = services.share_partitions.sessions.resume(key, epoch)
-    if isinstance(session, ErrorCode):
-        return ShareAcknowledgeResponse(error_code=session)
-    outcomes = acknowledge(
-        services,
-        *key,
-        request.topics,
-        version=context.api_version,
-        is_renewal=request.is_renew_ack,
-        readable=readable_topics(services, context, request.topics),
-    )
-    known: dict[PartitionId, AckOutcome] = {}
-    for key_of, found in outcomes.items():
-        known[key_of] = found if isinstance(found, AckOutcome) else AckOutcome(await found)
-    count_acknowledgements(services, known)
-    topics: dict[Uuid, list[ShareAcknowledgePartitionData]] = {}
-    leaders: list[int] = []
-    for (topic_id, index), outcome in known.items():
-        leader, leader_epoch = NO_LEADER, NO_LEADER_EPOCH  # Kafka says 0, 0: see ShareAnswer
-        if outcome.error in HINTED:
-            leader, leader_epoch = current_leader(services, topic_id, index)
-            leaders.append(leader)
-        entry = ShareAcknowledgePartitionData(
-            partition_index=index,
-            error_code=outcome.error,
-            error_message=outcome.message,
-            current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=leader_epoch),
-        )
-        topics.setdefault(topic_id, []).append(entry)
-    if epoch == FINAL_EPOCH:
-        services.share_partitions.release_session(key)
-    return ShareAcknowledgeResponse(
-        acquisition_lock_timeout_ms=services.share_partitions.settings.of(
-            key.group_id
-        ).limits.lock_duration_ms,
-        responses=[
-            ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=entries)
-            for topic_id, entries in topics.items()
-        ],
-        node_endpoints=[
-            NodeEndpoint(
-                node_id=address.node_id, host=address.host, port=address.port, rack=address.rack
-            )
-            for address in addresses(services, leaders, context.listener_name)
-        ],
-    )

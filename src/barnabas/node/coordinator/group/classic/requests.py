@@ -43,6 +43,8 @@ from barnabas.protocol.messages.groups import (
     SyncGroupResponse,
 )
 
+telemetry = logging.getLogger(__name__)
+
 
 @dataclass(slots=True)
 class GroupCreated:
@@ -278,9 +280,6 @@ def _check(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode:
 def _differs(given: str | None, known: str | None) -> bool:
     """Old versions name neither (KIP-559)."""
     return given is not None and known is not None and given != known
-
-
-telemetry = logging.getLogger(__name__)
 
 
 # Heartbeat, LeaveGroup and the end of a session.
