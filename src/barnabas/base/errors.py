@@ -12,7 +12,7 @@ class ShownError(Exception):
     is_wrong_usage: ClassVar[bool] = False
     """True if the command line or a file that it names is wrong, not what was found."""
     hint: ClassVar[str | None] = None
-    """What a person may do about it, if that is always the same."""
+    """A remedy to print with the failure, if all failures of the class have the same one."""
 
 
 def install_hint(extra: str) -> str:

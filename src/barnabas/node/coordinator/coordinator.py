@@ -1,8 +1,8 @@
 """A coordinator: one shard for each partition of an internal topic that this node leads.
 
-Groups, transactions and the states of share-partitions have one each, with the requests of their
-protocol. A key (a group id, a transactional id) belongs to one partition, whose leader coordinates
-it.
+There is one class each for groups, transactions and the states of share-partitions, which adds the
+requests of its protocol. A key (a group id, a transactional id) belongs to one partition, whose
+leader coordinates it.
 """
 
 import logging

@@ -1,4 +1,8 @@
-"""Pieces of replay (replay.py): a record merged into the part of the image that it changes."""
+"""Pieces of replay (replay.py): a record merged into the part of the image that it changes.
+
+Requests to register and snapshots describe listeners and features as records do, so these are read
+and written here for all of them.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar

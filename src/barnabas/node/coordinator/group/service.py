@@ -2,7 +2,7 @@
 
 Each method returns the response, or a promise of it where it must wait (for a commit, or for the
 other members of a group). `GroupCoordinator` serves what all kinds of groups share: offsets,
-ListGroups and DeleteGroups. Each kind has a service of its own for its protocol.
+ListGroups and DeleteGroups. The other services each serve the protocol of one kind.
 """
 
 import random
@@ -78,7 +78,7 @@ from barnabas.protocol.well_known import CONSUMER_OFFSETS
 class GroupCoordinator(GroupShards):
     """The groups whose partitions of `__consumer_offsets` this node leads.
 
-    Share groups are served with it by `coordinator.share.share_group_service`.
+    `ShareGroupService` (`node/coordinator/share`) serves share groups by its steps.
     """
 
     def __init__(

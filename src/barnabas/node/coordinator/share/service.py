@@ -166,9 +166,9 @@ class ShareCoordinator(Coordinator[ShareShard]):
         step: Callable[[ShareShard, Waiter, Moment], Decision],
         done: Callable[[int, Any], None] = lambda _partition, _outcome: None,
     ) -> None:
-        """A step of every shard, then `done` with its partition and outcome.
+        """Run a step in every shard, and call `done` with the partition and the outcome.
 
-        A shard that cannot take it is only logged: housekeeping comes round again.
+        A failure is logged, and its outcome is None: housekeeping is repeated anyway.
         """
         for partition in self.runtime.partitions():
 

@@ -50,7 +50,7 @@ def alter_configs(
     state: ControllerState,
     request: configs_messages.IncrementalAlterConfigsRequest | configs_messages.AlterConfigsRequest,
 ) -> Decision[Any]:
-    """Decide each resource of the request. What an AlterConfigs does not name is no longer set."""
+    """Decide each resource of the request. AlterConfigs unsets the keys that it does not name."""
     decision: Decision[Any] = Decision(API_OF[type(request)].response())
     outcomes: list[tuple[Resource, ErrorCode, str | None]] = []
     times_named = Counter(_resource(resource) for resource in request.resources)

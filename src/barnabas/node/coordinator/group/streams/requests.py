@@ -95,7 +95,7 @@ def refused(refusal: Refusal) -> Heard:
 def check_request(request: StreamsGroupHeartbeatRequest) -> Refusal | None:
     """The errors of a request that are visible without its group, in Kafka's words.
 
-    What is not supported yet (nor in Kafka 4.3) comes first.
+    Fields that neither Kafka 4.3 nor Barnabas supports are refused first.
     """
     message = _unsupported(request) or _invalid(request)
     if message:
