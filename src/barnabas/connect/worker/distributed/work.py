@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Final
 
 from barnabas.connect.daemon_threads import DaemonThreads
@@ -48,9 +49,8 @@ class LocalWork:
         self._reconfigure = reconfigure
         self._zombies = zombies
         self._fencing: dict[TaskId, object] = {}
-        self._restarts = StartingAgain(
-            worker, state, lambda seconds: ticks.post(self._start_due, seconds)
-        )
+        self._restarts = StartingAgain(worker, state, self._start_due_in)
+        self._waits = 0
         self._starters = DaemonThreads(STARTERS_MAX, "connect-start")
         worker.reloads.wake = lambda: ticks.post(worker.reloads.run_due)
         worker.reloads.restart = self._start_again
@@ -200,7 +200,13 @@ class LocalWork:
         if self._is_ours(name):
             self._restarts.has_failed(name, error)
 
-    def _start_due(self) -> None:
+    def _start_due_in(self, seconds: float) -> None:
+        self._waits += 1
+        self._ticks.post(partial(self._start_due, self._waits), seconds)
+
+    def _start_due(self, wait: int) -> None:
+        if wait != self._waits:  # another wait has replaced it
+            return
         for name in self._restarts.now_due():
             self._start_again(name)
 
