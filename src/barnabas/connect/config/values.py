@@ -164,24 +164,17 @@ def number_of(
     least: int | None = None,
     type_: ConfigType = ConfigType.INT,
 ) -> int:
-    """Return a whole number that settings may have. Raises ConfigError."""
-    text = settings.get(name, str(default)).strip()
-    start = f"Invalid value {text} for configuration {name}: "
-    try:
-        number = int(text)
-    except ValueError:
-        raise ConfigError(f"{start}Not a number of type {type_}") from None
+    """Return a whole number of settings, `default` if they lack it. Raises ConfigError."""
+    number: int = parse_value(name, settings.get(name, default), type_)
     if least is not None and number < least:
-        raise ConfigError(f"{start}Value must be at least {least}")
+        raise invalid(name, number, f"Value must be at least {least}")
     return number
 
 
 def truth_of(settings: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    """Return true or false, which settings may have. Raises ConfigError."""
-    text = settings.get(name, str(default)).strip().lower()
-    if text not in ("true", "false"):
-        raise invalid(name, text, "Expected value to be either true or false")
-    return text == "true"
+    """Return a truth value of settings, `default` if they lack it. Raises ConfigError."""
+    value: bool = parse_value(name, settings.get(name, default), ConfigType.BOOLEAN)
+    return value
 
 
 def show_value(value: Any) -> str | None:

@@ -114,6 +114,8 @@ def test_a_connectors_settings_win() -> None:
         ("enabled", "yes", "Expected value to be either true or false"),
         ("backoff.ms", "0", "Value must be at least 1"),
         ("max.attempts", "many", "Not a number of type INT"),
+        ("max.attempts", "1_0", "Not a number of type INT"),
+        ("backoff.max.ms", "2147483648", "Not a number of type INT"),
     ],
 )
 def test_settings_are_checked(name: str, value: str, words: str) -> None:
