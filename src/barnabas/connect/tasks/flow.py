@@ -62,7 +62,7 @@ class _Flow:
     """What both directions have: the chain, and what happens to records that fail in it."""
 
     def __init__(self, spec: FlowSpec, stopping: Event | None, dead_letters: Send | None) -> None:
-        """`dead_letters` takes those of a sink."""
+        """`dead_letters` writes the dead letters of a sink; None for a source."""
         policy = spec.policy
         self.counts = ErrorCounts()
         self._chain = make_chain(spec.settings, spec.worker)

@@ -203,7 +203,7 @@ def _read(task: str, settings: Mapping[str, Any], where: SinkRange) -> Iterator[
 
 
 def close_idle(readers: MutableMapping[Any, Any]) -> None:
-    """Close what was not read for long; keys begin with the process that opened it."""
+    """Close readers of this process that were idle for long. Keys begin with a reader's process."""
     now_s = time.monotonic()
     for key, one in list(readers.items()):
         is_own = key[0] == os.getpid()  # a process inherits what it cannot use

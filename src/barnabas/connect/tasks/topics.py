@@ -92,7 +92,7 @@ def _count(prefix: str, name: str, given: Settings, default: int | None) -> int:
 
 
 class TopicCreation:
-    """Creates each topic before the task's first record goes there; without groups none."""
+    """Creates each topic before the task's first record goes there; without groups, none."""
 
     def __init__(
         self, groups: tuple[TopicGroup, ...] = (), admin: Callable[[], Admin] | None = None

@@ -189,13 +189,16 @@ class Rebuild:
 
 
 def of_fields(schema: Schema, kept: Sequence[Field], *, replaces_null: bool) -> Rebuild:
-    """Return what leaves the other fields of a schema out."""
+    """Return what rebuilds structs of a schema with the fields `kept` alone."""
     made = with_fields(plain(schema), ((field.name, field.schema) for field in kept))
     return Rebuild(made, kept, replaces_null=replaces_null)
 
 
 def java_split(text: str, separator: str) -> list[str]:
-    """Return the parts of a text as String.split does, without the empty ones at the end."""
+    """Return the parts of a text as String.split does, without the empty ones at the end.
+
+    An empty text has no parts; Java returns one, which is empty.
+    """
     parts = text.split(separator)
     while parts and not parts[-1]:
         parts.pop()

@@ -1,7 +1,8 @@
 """Transforms of fields' values: InsertField and MaskField.
 
-Inserted are the record's topic, partition, offset, time, or a fixed text; a mask is nothing, or a
-replacement, in the place of a value. Source: org.apache.kafka.connect.transforms (Kafka 4.3).
+InsertField adds the record's topic, partition, offset, time, or a fixed text. MaskField replaces
+values with a given text, or with the empty value of their type. Source:
+org.apache.kafka.connect.transforms.InsertField and MaskField (Kafka 4.3).
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ Source: org.apache.kafka.connect.runtime.{Herder,AbstractHerder} (Kafka 4.3).
 from __future__ import annotations
 
 import logging
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from barnabas.base.clock import now_ms
 from barnabas.connect.config import common
 from barnabas.connect.config.answers import errors_of
 from barnabas.connect.config.plugin_classes import kind_of
@@ -282,7 +282,7 @@ class StartingAgain(Restarts):
     """Starts again what has failed on this worker, later each time: `Restarts` with a clock.
 
     `wait` is called with the seconds until something is due, and `now_due` is to be called then.
-    `state` is what is configured. Calls must not overlap.
+    A call of `wait` replaces the one before. `state` is what is configured. Calls must not overlap.
     """
 
     def __init__(
@@ -293,7 +293,7 @@ class StartingAgain(Restarts):
 
     def has_failed(self, name: Name, error: BaseException) -> None:
         """A connector or task failed: its status tells when it starts again."""
-        attempt = self.failed(name, error, _now_ms())
+        attempt = self.failed(name, error, now_ms())
         if attempt is not None:
             _log.warning("%s", attempt.note)
             self._worker.put_status(name, FAILED, error, safely=True, note=attempt.note)
@@ -301,11 +301,11 @@ class StartingAgain(Restarts):
 
     def has_started(self, name: Name) -> None:
         """It was started, for any reason."""
-        self.started(name, _now_ms())
+        self.started(name, now_ms())
 
     def now_due(self) -> list[Name]:
         """Return what is to start now."""
-        due = self.take_due(_now_ms())
+        due = self.take_due(now_ms())
         for attempt in due:
             _log.info("restarting %s, attempt %d", attempt.name, attempt.number)
         self._wait_for_next()
@@ -314,17 +314,13 @@ class StartingAgain(Restarts):
     def _wait_for_next(self) -> None:
         due_ms = self.next_due_ms()
         if due_ms is not None:
-            self._wait(max(0, due_ms - _now_ms()) / 1000)
+            self._wait(max(0, due_ms - now_ms()) / 1000)
 
     def _policy(self, connector: str) -> RestartPolicy:
         config = self._state().connectors.get(connector)
         if config is None:
             raise ConfigError(f"there is no connector {connector}")
         return read_policy(self._worker.settings, config)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def info_json(state: Snapshot, name: str) -> Json:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from typing import Any, Final
+
+from barnabas.base.clock import now_ms
 
 ROOT: Final = "root"
 LEVELS: Final = {
@@ -85,7 +86,7 @@ class Loggers:
                 logging.getLogger(one or None).setLevel(LEVELS[level])
             name = ROOT if is_root else namespace
             if self._set.get(name, ("", 0))[0] != level:
-                self._set[name] = (level, time.time_ns() // 1_000_000)
+                self._set[name] = (level, now_ms())
             return sorted({*changed, *([name] if is_root else [])})
 
 

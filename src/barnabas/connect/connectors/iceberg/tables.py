@@ -294,12 +294,13 @@ def _is_secret(name: str) -> bool:
     return any(word in name.lower() for word in ("secret", "password", "token", "credential"))
 
 
-# Care for a table that is written every few seconds: old snapshots go, small files are joined.
+# Maintenance of a table that is written every few seconds: old snapshots expire, small files are
+# joined.
 #
-# It is what Spark's procedures `expire_snapshots` and `rewrite_data_files` do, and how much of it
-# is up to the table's own properties, as there: `history.expire.max-snapshot-age-ms`,
-# `history.expire.min-snapshots-to-keep`, `write.target-file-size-bytes`. Others may do it as well:
-# what the sink reads to go on is kept by a tag (see `History`).
+# It does what Spark's procedures `expire_snapshots` and `rewrite_data_files` do, with the same
+# properties of the table: `history.expire.max-snapshot-age-ms`,
+# `history.expire.min-snapshots-to-keep`, `write.target-file-size-bytes`. Other programs may do
+# it too: a tag keeps the snapshot that the sink reads to go on (see `History`).
 
 Job = Callable[[Any, Any], None]
 """Takes the Spark session and Iceberg's table, as it is now."""
@@ -327,7 +328,7 @@ class Maintenance:
     ) -> None:
         """Take the intervals; 0 is never."""
         self._now_s = now_s
-        # Files are joined first: those of before have one snapshot less to live in.
+        # Files are joined first: then one snapshot less needs the old files.
         jobs: tuple[tuple[Job, int], ...] = (
             (rewrite_data_files, rewrite_ms),
             (expire_snapshots, expire_ms),

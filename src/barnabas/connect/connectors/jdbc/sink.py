@@ -26,7 +26,7 @@ from barnabas.schemas.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema,
 # Events of change capture as the sink accepts them: rows, deletes, truncations, decimals.
 #
 # So no transform is needed between change capture and the sink. `ExtractNewRecordState` drops
-# truncations: who wants them must leave it out.
+# truncations: leave it out to keep them.
 
 TRUNCATE: Final = "t"
 _WIDE: Final = Context(prec=20_000)

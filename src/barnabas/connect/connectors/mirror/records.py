@@ -119,18 +119,18 @@ class Heartbeat:
 
 
 def record_of(
-    told: Checkpoint | Heartbeat, topic: str, source_partition: JsonMap, timestamp_ms: int
+    content: Checkpoint | Heartbeat, topic: str, source_partition: JsonMap, timestamp_ms: int
 ) -> SourceRecord:
-    """Return what a task writes; its offset says nothing, as Kafka's."""
+    """Return the record of a checkpoint or heartbeat. Its source offset is 0, as in Kafka."""
     return SourceRecord(
         source_partition=source_partition,
         source_offset={"offset": 0},
         topic=topic,
         partition=0,
         key_schema=_BYTES,
-        key=told.key,
+        key=content.key,
         value_schema=_BYTES,
-        value=told.value,
+        value=content.value,
         timestamp_ms=timestamp_ms,
     )
 

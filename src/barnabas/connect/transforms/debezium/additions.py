@@ -59,7 +59,7 @@ def _header_name(name: str, title: str, doc: str) -> Setting:
 
 
 class ExtractChangedRecordState(Transform):
-    """Tells by headers which fields of a row an update changed and which not."""
+    """Lists in headers which fields of a row an update changed, and which it did not."""
 
     definition: ClassVar[Definition] = Definition(
         [

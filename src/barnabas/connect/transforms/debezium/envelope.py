@@ -19,7 +19,7 @@ class DebeziumError(ConnectError):
 
 
 def required(name: str, value: Any) -> None:
-    """A value, with Debezium's error where there is none."""
+    """Raises ConfigError, in Debezium's words, for a setting without a value."""
     if not value:
         raise refused(name, value, "A value is required")
 

@@ -1,6 +1,7 @@
-"""Transforms of what is no row's change: messages of PostgreSQL's log, changes of schemas.
+"""Transforms of events that are not changes of rows: messages in PostgreSQL's log, schema changes.
 
-`pg_logical_emit_message` writes messages; what is made of JSON in them fits EventRouter. Source:
+`pg_logical_emit_message` writes messages; from those with JSON the transform makes events that
+EventRouter takes. Source:
 io.debezium.connector.postgresql.transforms.DecodeLogicalDecodingMessageContent and
 io.debezium.transforms.SchemaChangeEventFilter (Debezium 3.3).
 """

@@ -119,7 +119,7 @@ def _mongo_update(found_by: Document, value: Document) -> Model | None:
 
 
 def _described_update(described: Document) -> Document:
-    """Return the operators of an update, none if it is described by no field."""
+    """Return the operators of an update; none if no field was updated or removed."""
     # Arrays that were cut at their ends are named apart: without that the copy would differ.
     if described.get("truncatedArrays"):
         raise DataError("truncatedArrays of an update are not supported")
