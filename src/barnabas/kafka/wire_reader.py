@@ -89,7 +89,8 @@ class Fetched:
 class Polled:
     """Batches of a partition from an offset on. `next`: the offset after the last of them.
 
-    `end`: the offset after the last record that the reader may see; more has not found room.
+    `end`: the offset after the last record that the reader may see. Records between the two did
+    not fit into the answer.
     """
 
     next: int
@@ -193,7 +194,7 @@ class WireReader:
     ) -> tuple[dict[Place, Polled], dict[Place, ReadError]]:
         """Fetch what partitions have from these offsets on, and why some cannot be read at all.
 
-        One of which an answer has no records, though it has some, is in the result all the same.
+        A partition whose records did not fit into an answer is in the result, without them.
 
         If nothing is there, waits up to `wait_ms`, in steps where several nodes lead. Partitions in
         `last` are asked after all others: records of the others come with those in `last` that were
@@ -337,8 +338,9 @@ class WireReader:
                 return
             if earliest > offset:
                 _warn_of_loss(place, offset, earliest)
-                # Nothing has said yet whether there is a record at all.
-                found[place] = Polled(earliest, earliest + 1)
+                # What was fetched before stays. Nothing says yet whether there are more records.
+                polled = found.setdefault(place, Polled(earliest, earliest + 1))
+                polled.next, polled.end = earliest, earliest + 1
             else:
                 self._leave_out([place], f"it has no offset {offset}")
         elif error != ErrorCode.NONE:

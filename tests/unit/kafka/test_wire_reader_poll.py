@@ -346,6 +346,22 @@ def test_records_that_retention_deleted_are_skipped(
     assert reached(found) == {A: 9}
 
 
+def test_records_fetched_before_retention_deletes_those_after_them_are_kept(
+    cluster: Cluster, reader: WireReader
+) -> None:
+    def deleted(node: int) -> None:
+        if node == 2:
+            cluster.starts[A] = 7
+
+    cluster.put(A, 0, 2)
+    cluster.put(B, 0, 1)
+    cluster.before = deleted
+    found, errors = reader.poll({A: 0, B: 0}, 0, last={A})
+    assert (reached(found), errors) == ({A: 7, B: 1}, {})
+    assert [one.first for one in found[A].fetched] == [0]
+    assert found[A].end == 8
+
+
 def test_an_offset_that_does_not_exist_yet_is_waited_for(
     cluster: Cluster, reader: WireReader
 ) -> None:
