@@ -34,6 +34,8 @@ from barnabas.demo.supervisor import Supervisor
 from barnabas.demo.terminal import Screen
 from barnabas.demo.topics import WAREHOUSE_CONNECTOR
 from barnabas.demo.workspace import Settings, Workspace
+from barnabas.schemas.errors import RegistryError
+from barnabas.schemas.registry_client import RegistryClient
 from barnabas.sql.engine.config import RETRY_MAX_MS
 
 RIGHT, WRONG = Check("events", "7", "7", True), Check("events", "6", "7", False)
@@ -190,7 +192,13 @@ def test_a_part_that_was_started_again_is_ready_once_it_answers(
     part = Registry(terminal.stage)
     part.show()
     answers = False
-    monkeypatch.setattr(Registry, "answers", lambda part: answers)
+
+    def subjects(client: RegistryClient) -> list[str]:
+        if not answers:
+            raise RegistryError("it does not answer")
+        return []
+
+    monkeypatch.setattr(RegistryClient, "subjects", subjects)
     assert terminal.after(part.recover) == "… registry: starting again"
     assert terminal.lines_of(part.show) == []
     answers = True
