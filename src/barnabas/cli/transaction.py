@@ -77,8 +77,13 @@ def describe_command(connection: Connection, names: tuple[str, ...], as_json: bo
         described = [admin.run(describe_transaction, name) for name in names]
     now = now_ms()
     shown = (
-        *("transactional_id", "coordinator", "producer_id", "producer_epoch", "state"),
-        *("timeout_ms", "started_ms"),
+        "transactional_id",
+        "coordinator",
+        "producer_id",
+        "producer_epoch",
+        "state",
+        "timeout_ms",
+        "started_ms",
     )
     rows: list[Row] = [
         {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Final
 
@@ -35,7 +35,7 @@ OPERATIONS: Final = {
 }
 """The operations of each kind of resource. Source: Kafka's AclEntry.supportedOperations."""
 _ORDER = attrgetter(
-    *("resource_type", "name", "pattern", "principal", "permission", "operation", "host")
+    "resource_type", "name", "pattern", "principal", "permission", "operation", "host"
 )
 
 
@@ -81,7 +81,7 @@ class AclFilter:
 
 def exactly(acl: Acl) -> AclFilter:
     """The filter that this one ACL passes, and no other."""
-    return AclFilter(*(getattr(acl, name) for name in AclFilter.__slots__))
+    return AclFilter(**{one.name: getattr(acl, one.name) for one in fields(AclFilter)})
 
 
 def is_principal(name: str) -> bool:

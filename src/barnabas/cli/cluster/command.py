@@ -148,7 +148,6 @@ def add_command(
 @connection_options
 def drain_command(connection: Connection, node: int, wishes: Wishes, as_json: bool) -> None:
     """Move all replicas away from a node, running or lost. Ctrl-C is safe; run it again later."""
-
     with reached(connection) as admin:
         value = _drain(admin, node, wishes, as_json=as_json, go_on=f"barnabas cluster drain {node}")
     if as_json:

@@ -59,7 +59,6 @@ def describe_command(
 
     With --json each group has all of them.
     """
-
     with reached(connection) as admin:
         described = [_describe(connection, admin, name) for name in dict.fromkeys(names)]
     columns = {"members": MEMBER_COLUMNS, "offsets": OFFSET_COLUMNS}

@@ -55,7 +55,6 @@ def command() -> None:
 @_entity
 def list_command(connection: Connection, entity: dict[str, str | None], as_json: bool) -> None:
     """List quotas: all, or those of a user, client or address."""
-
     with reached(connection) as admin:
         quotas = admin.run(list_quotas, entity)
     output = Output(as_json)
@@ -88,7 +87,6 @@ def set_command(
     connection: Connection, entity: dict[str, str | None], pairs: Sequence[str], as_json: bool
 ) -> None:
     """Set quotas; 1k is 1024, 1m is 1024k, 1g is 1024m."""
-
     _check_named(entity)
     values = dict(_pair(text) for text in pairs)
     with reached(connection) as admin:
@@ -112,7 +110,6 @@ def remove_command(
 
     Without QUOTA, it removes all of them.
     """
-
     _check_named(entity)
     with reached(connection) as admin:
         quotas = admin.run(list_quotas, entity, is_strict=True)

@@ -42,7 +42,6 @@ def command() -> None:
 @connection_options
 def list_command(connection: Connection, as_json: bool) -> None:
     """List users and how they log in. Passwords cannot be read."""
-
     with reached(connection) as admin:
         users = admin.run(list_users)
     rows: list[Row] = [
@@ -87,7 +86,6 @@ def create_command(
     as_json: bool,
 ) -> None:
     """Create a user. The password is asked for, or read from standard input."""
-
     with reached(connection) as admin:
         if admin.run(list_users, [name]):
             raise CliError(f"{name} exists", hint=f"barnabas user password {name} changes it")
@@ -120,7 +118,6 @@ def password_command(
 
     It is asked for, or read from standard input.
     """
-
     with reached(connection) as admin:
         had = _mechanisms(admin, name)
         password = new_password() if generate else read_password(f"New password of {name}")
@@ -145,7 +142,6 @@ def delete_command(
     as_json: bool,
 ) -> None:
     """Delete users: they cannot log in any more. Their ACLs stay."""
-
     with reached(connection) as admin:
         had = {name: _mechanisms(admin, name) for name in names}
         confirm(f"Delete {', '.join(names)}?", yes)

@@ -104,8 +104,7 @@ def command(
     if user is not None and password is not None and ":" not in user:
         user = f"{user}:{password}"
     with extra_packages("sql", "the shell needs"):
-        from barnabas.sql.shell.client import KsqlClient
-    from barnabas.sql.shell.client import ShellError
+        from barnabas.sql.shell.client import KsqlClient, ShellError
     from barnabas.sql.shell.console import Console
     from barnabas.sql.shell.shell import Session, Shell, StatementError
 

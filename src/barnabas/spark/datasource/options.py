@@ -112,7 +112,7 @@ def sorted_options(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The known options, and those of Kafka without the prefix; `sparks` are for Spark itself.
 
-    Raises OptionError for others, which says which are `named`.
+    Raises OptionError for others; its text lists those in `named`.
     """
     names = {name.lower(): name for name in known}
     ignored = {name.lower() for name in sparks}

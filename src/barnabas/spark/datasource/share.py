@@ -288,7 +288,7 @@ def _arrow(topic: str, rows: Rows) -> pa.RecordBatch:
 
 def read_options(options: Mapping[str, str]) -> ShareOptions:
     """Check the options of a `DataStreamReader`. Raises OptionError."""
-    given, kafka = sorted_options(options, _KNOWN, _SPARKS, f"{', '.join(_KNOWN)}")
+    given, kafka = sorted_options(options, _KNOWN, _SPARKS, ", ".join(_KNOWN))
     servers, group = (_needed(kafka.pop(name, ""), f"kafka.{name}") for name in (SERVERS, GROUP))
     _, access = read_security(servers, kafka)
     if kafka:
