@@ -30,7 +30,7 @@ class Clock(Protocol):
 
 
 def now_ms() -> int:
-    """The time, as timestamps of records have it: for what needs no other clock than that."""
+    """Milliseconds since 1970, as in timestamps of records, for code that needs no `Clock`."""
     return time.time_ns() // 1_000_000
 
 

@@ -1,4 +1,4 @@
-"""Files of a user: where programs keep theirs, and secrets, which their owner alone may read."""
+"""Files of a user: the directory for state, and files of secrets, readable by their owner alone."""
 
 import os
 import secrets

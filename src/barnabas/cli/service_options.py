@@ -1,4 +1,4 @@
-"""Options of the services beside the brokers, and the line that says that one of them serves."""
+"""Options of the services beside the brokers, and the line that a service prints when ready."""
 
 import os
 import sys
@@ -48,7 +48,7 @@ def service_options(whose: str, default_listener: str) -> Callable[[Function], F
 
 
 def say_ready(facts: Mapping[str, Any], text: str, *, as_json: bool) -> None:
-    """Say that a service serves: what it is, as JSON or in words."""
+    """Print that a service is ready: `text`, or the facts as JSON."""
     Output(as_json).result({"ready": True, **facts}, text)
     sys.stdout.flush()
 

@@ -174,9 +174,9 @@ def of_cluster(method: str, path: str, right: str, what: str, handler: Handler) 
 
 
 def destroying(action: str, name: str, work: Callable[[Services, str], Any]) -> Handler:
-    """Return a handler that deletes or ends what `name` of its path says; the body repeats it.
+    """Return a handler that deletes or ends the thing that the path names as `name`.
 
-    `action` is what the audit log calls it.
+    The body repeats its name, to confirm. `action` is the audit log's word for it.
     """
 
     def destroy(call: Call) -> Any:
