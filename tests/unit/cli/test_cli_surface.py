@@ -20,8 +20,12 @@ from barnabas.app.runner import StartError
 from barnabas.base.disk import DirectoryInUseError
 from barnabas.base.errors import ConfigError
 from barnabas.cli import main
+from barnabas.cli.balance.model import PlanError
 from barnabas.cli.errors import CliError, ExitCode, from_exception, from_kafka
 from barnabas.node.raft.snapshot_files import SnapshotError
+from barnabas.schemas.data.errors import ConfigError as ConnectConfigError
+from barnabas.schemas.data.errors import ConnectError
+from barnabas.web.listening import CannotListenError, ListenAddress
 from support.cli import run_cli
 
 HEAVY_MODULES = (
@@ -335,13 +339,26 @@ def test_completion_knows_the_commands() -> None:
         (DirectoryInUseError("data is in use"), ExitCode.REFUSED),
         (SnapshotError("torn"), ExitCode.REFUSED),
         (ConfigError("node.id", "is missing"), ExitCode.USAGE),
+        (PlanError("too few nodes"), ExitCode.REFUSED),
+        (ConnectError("a topic is missing"), ExitCode.REFUSED),
+        (ConnectConfigError("tasks.max is no number"), ExitCode.USAGE),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_failures_that_a_person_can_cure_are_one_line(error: Exception, code: ExitCode) -> None:
     shown = from_exception(error)
     assert shown is not None
-    assert (shown.message, shown.code) == (str(error), code)
+    assert (shown.message, shown.code, shown.hint) == (str(error), code, None)
+
+
+def test_a_taken_address_is_one_line_with_a_hint() -> None:
+    shown = from_exception(CannotListenError(ListenAddress("127.0.0.1", 8081), "it is in use"))
+    assert shown is not None
+    assert shown.code is ExitCode.REFUSED
+    assert shown.line() == (
+        "cannot listen at http://127.0.0.1:8081: it is in use; "
+        "choose another address with --listeners"
+    )
 
 
 def test_other_exceptions_are_defects() -> None:
