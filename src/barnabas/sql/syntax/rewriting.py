@@ -27,10 +27,10 @@ def with_parts(expression: Expression, change: Callable[[Expression], Expression
 
 
 def _changed(value: Any, change: Callable[[Expression], Expression]) -> Any:
+    if isinstance(value, When | tuple):  # a WHEN is no expression: its parts are the CASE's
+        return rebuilt(value, lambda part: _changed(part, change))
     if isinstance(value, Node) and not isinstance(value, NamedType):
         return change(cast(Expression, value))
-    if isinstance(value, When | tuple):
-        return rebuilt(value, lambda part: _changed(part, change))
     return value
 
 

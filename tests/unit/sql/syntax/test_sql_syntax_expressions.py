@@ -14,6 +14,7 @@ from barnabas.sql.syntax import expressions as nodes
 from barnabas.sql.syntax.expressions import Expression
 from barnabas.sql.syntax.parser import parse_expression
 from barnabas.sql.syntax.printer import expression_text, message_text, type_text
+from barnabas.sql.syntax.rewriting import walk
 from barnabas.sql.syntax.type_parser import parse_type
 from support.effort import examples
 
@@ -209,3 +210,8 @@ def _compound(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Express
 @settings(max_examples=examples(15))
 def test_printed_trees_parse_to_themselves(tree: Expression) -> None:
     assert parse_expression(expression_text(tree)) == tree
+
+
+def test_parts_of_a_case_are_its_expressions() -> None:
+    case = parse_expression("CASE a WHEN 1 THEN b ELSE c END")
+    assert list(map(expression_text, walk(case)))[1:] == ["A", "1", "B", "C"]
