@@ -7,7 +7,7 @@ import io
 import json
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.schemas.wire_format import PREFIX_BYTES, prefix_of, schema_id_of
@@ -162,7 +162,7 @@ def avro_value(schema: str, data: bytes) -> Any:
     return schemaless_reader(io.BytesIO(data), _parsed(schema), None)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _parsed(schema: str) -> Any:
     from fastavro import parse_schema
 

@@ -142,7 +142,7 @@ def to_column(frame: DataFrame, value: ColumnLike) -> Column:
 
 
 def column_named(name: str) -> Column:
-    """Return Spark's Column of that name, whatever characters it has."""
+    """Return the Spark column of that name, which may have any characters."""
     from pyspark.sql import functions
 
     return functions.col(f"`{name}`")

@@ -77,7 +77,7 @@ def create_source(statement: CreateSource, environment: Environment) -> Command:
 def exists_already(
     statement: CreateSource | CreateAsSelect, existing: DataSource
 ) -> NothingCommand:
-    """There is nothing to do with IF NOT EXISTS; without, raises AnalysisError."""
+    """Return that there is nothing to do with IF NOT EXISTS. Raises AnalysisError without it."""
     kind, other = statement.kind.value.lower(), existing.kind.value.lower()
     if statement.if_not_exists:
         return NothingCommand(

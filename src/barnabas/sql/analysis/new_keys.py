@@ -121,9 +121,10 @@ def rekeyed(
     *,
     forced: bool,
 ) -> Built:
-    """What is built, with the node's new key; `forced`: also if it is the key that it has.
+    """Give records or rows the node's key; `forced`: even if they have it already.
 
-    A table's rows have the same key written again: joins need that if formats differ.
+    A table keeps its key, which is only written again: joins need that if formats differ.
+    Raises AnalysisError.
     """
     needed = repartition_needed(source.schema, expressions)
     if not forced and not needed and key_format == source.key_format:

@@ -142,8 +142,10 @@ class Joining(ABC):
     def _parts(
         self, frame: Frame, changes: Merged | None, seen: Indexes, cuts: Sequence[int]
     ) -> Iterator[tuple[int, Frame]]:
-        """The stream's records beside the table's rows, from one change that they see to the next:
-        each part when the table is as it sees it. Behind the last one come the other changes."""
+        """The stream's records beside the table's rows, in parts that see the same of its changes.
+
+        The changes that a part sees are put into the table before the part is given, the others
+        after the last one."""
         done = 0
         for cut in cuts:
             if changes is not None:

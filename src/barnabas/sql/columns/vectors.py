@@ -55,7 +55,7 @@ _ARROW_TYPES: Final[dict[BaseType, Any]] = {
 }
 
 FLAT: Final = tuple(_ARROW_TYPES)
-"""Types that are not nested, of which all vectors have arrays of one kind."""
+"""Types other than structs whose values arrays hold exactly."""
 
 
 @lru_cache(maxsize=1024)

@@ -72,8 +72,8 @@ class Aggregator(Protocol):
     """An aggregate, for the types and constant arguments of one call. States are values that
     `state_type` describes, so that they can be stored; never mutated in place.
 
-    One that can take a record out again, as aggregations of tables need, has a `remove` that takes
-    what `add` does: the state without a record that was added.
+    One for aggregations of tables also has `remove`, with the arguments of `add`: it returns the
+    state without a record that was added.
     """
 
     @property

@@ -56,7 +56,7 @@ class TimestampColumn:
 
 @dataclass(frozen=True)
 class Source:
-    """What a source reads."""
+    """A topic to read: how its records are written, and where they have timestamps and windows."""
 
     topic: str
     formats: Formats
@@ -75,7 +75,7 @@ class TableSource(Source):
 
 @dataclass(frozen=True)
 class Filter:
-    """What passes is decided by a condition."""
+    """A condition that decides which records or rows pass."""
 
     source: Step
     condition: Expression
@@ -100,7 +100,7 @@ class SelectedColumn:
 
 @dataclass(frozen=True)
 class Select:
-    """What the columns of the value are calculated from."""
+    """The columns of the new value, each with its expression."""
 
     source: Step
     key_names: tuple[str, ...]
@@ -118,7 +118,7 @@ class TableSelect(Select):
 
 @dataclass(frozen=True)
 class NewKey:
-    """What a new key, or the key of a group, is calculated from."""
+    """Expressions whose values are the new key, or the key of a group."""
 
     source: Step
     expressions: tuple[Expression, ...]
@@ -163,7 +163,7 @@ class TableGroupBy(NewKey):
 
 @dataclass(frozen=True)
 class Aggregate:
-    """What is calculated of a group; `kept` are columns of the source that hold its last value.
+    """Aggregates of a group; `kept` are columns of the source that hold the group's last value.
 
     The aggregates' columns are called KSQL_AGG_VARIABLE_0, …
     """
@@ -245,7 +245,7 @@ class ForeignKeyJoin:
 
 @dataclass(frozen=True)
 class Sink:
-    """What a sink writes; `timestamp` replaces the records' timestamps."""
+    """A topic to write; `timestamp` replaces the records' timestamps."""
 
     source: Step
     topic: str

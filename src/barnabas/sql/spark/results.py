@@ -123,7 +123,7 @@ class Figures:
     """The latest timestamp of the records that sources gave."""
 
     def counts(self) -> dict[str, int]:
-        """Those that add up, by the names that the engine shows them by."""
+        """The figures that add up, by the engine's names for them."""
         return {
             "rows_in": self.read,
             "rows_by_columns": self.by_columns,
@@ -142,7 +142,7 @@ class Tally:
         self._read: dict[int, int] = {}
 
     def add(self, batch_id: int, notes: Notes) -> None:
-        """Count notes, of a micro-batch that there may be others of."""
+        """Count notes; a micro-batch may have several."""
         with self._lock:
             figures = self._figures
             figures.batches += batch_id not in self._read

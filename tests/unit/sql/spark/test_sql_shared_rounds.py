@@ -74,7 +74,7 @@ class World:
         self.sizes: list[int] = []
         """The longest answer that is allowed."""
         self.room = 1_000_000
-        """How many records of a partition find room in an answer."""
+        """The most records of a partition that an answer holds."""
         self.coming: list[int] = []
         """How many records of `s` are there at each poll; the last of them ends the micro-batch."""
         self.ending: Path | None = None
