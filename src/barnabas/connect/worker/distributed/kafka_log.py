@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from barnabas.connect.config.values import ConfigType, invalid, missing, number_of, with_prefix
+from barnabas.connect.config.values import ConfigType, invalid, missing, parse_value, with_prefix
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.kafka.fenced_writer import Pair
 from barnabas.kafka.planned_topics import TopicLogError, TopicPlan
@@ -72,9 +72,8 @@ def topic_plan(settings: Mapping[str, str], kind: Kind) -> WorkerTopic:
 
 def _number(prefix: str, own: dict[str, str], name: str, default: int) -> int:
     """A count, or -1 for what the brokers take."""
-    text = own.pop(name, str(default))
     what, kind, more = _COUNTS[name]
-    count = number_of({prefix + name: text}, prefix + name, default, type_=kind)
+    count: int = parse_value(prefix + name, own.pop(name, str(default)), kind)
     if count == 0 or count < -1:
         text = f"{what} must be positive{more}, or -1 to use the broker's default"
         raise invalid(prefix + name, count, text)

@@ -18,12 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.connect.config.values import invalid, names, number_of
+from barnabas.connect.config.values import ConfigType, invalid, names, number_of, parse_value
 from barnabas.connect.worker.distributed.records import SessionKey
 from barnabas.schemas.data.errors import ConfigError
 
 SIGNATURE: Final = "X-Connect-Authorization"
 ALGORITHM: Final = "X-Connect-Request-Signature-Algorithm"
+_KEY_SIZE: Final = "inter.worker.key.size"
 _HASHES: Final = {
     "hmacmd5": ("md5", 64),
     "hmacsha1": ("sha1", 64),
@@ -71,12 +72,10 @@ def read_rules(settings: Mapping[str, str]) -> SigningRules:
     """Read a worker's settings. Raises ConfigError."""
     default = SigningRules()
     algorithms = settings.get("inter.worker.verification.algorithms", "HmacSHA256")
-    size = None
-    if "inter.worker.key.size" in settings:
-        size = number_of(settings, "inter.worker.key.size", 0)
+    size: int | None = parse_value(_KEY_SIZE, settings.get(_KEY_SIZE), ConfigType.INT)
     rules = SigningRules(
         settings.get("inter.worker.key.generation.algorithm", default.key_algorithm),
-        size and (size + 7) // 8,
+        None if size is None else (size + 7) // 8,
         number_of(settings, "inter.worker.key.ttl.ms", default.key_ttl_ms),
         settings.get("inter.worker.signature.algorithm", default.signature_algorithm),
         tuple(names(algorithms)),
