@@ -38,7 +38,7 @@ TLS_KEYS = (
     "confluent.ssl.key.password",
     "confluent.ssl.endpoint.identification.algorithm",
 )
-"""Those that `base/tls/pem.py` reads."""
+"""Those that `base/tls/contexts.py` reads."""
 REGISTRY_KEYS = (URL_KEY, SOURCE_KEY, USER_INFO_KEY, *TLS_KEYS)
 TRUE_TTL_MS: Final = 3_600_000
 FALSE_TTL_MS: Final = 1_000

@@ -3,7 +3,6 @@
 `service.py` is the door. Behind it one `GroupShard` per partition of `__consumer_offsets`, which
 is pure. Each kind of group has a folder (`classic/`, `consumer/`, `share/`, `streams/`), and the
 last three a base (`modern/`). The modules here serve all kinds: `group.py` is what any group can
-be asked, `requests.py` what the shard asks of a kind, `replay.py` how records are applied,
-`continuation.py` what follows once they are stored,
-`registry.py` holds the groups of a shard, `offsets.py` what they have committed.
+be asked, `requests.py` what the shard asks of a kind, `registry.py` holds the groups of a shard,
+`offsets.py` what they have committed.
 """
