@@ -1,4 +1,4 @@
-"""Measures how much of the registry's work on Avro and JSON Schema libraries could do.
+"""Measures how much of the work on Avro and JSON Schema the registry could leave to libraries.
 
     python -m bench.schema_libraries
 
@@ -51,7 +51,7 @@ def answers(cases: Iterable[Any], ask: Callable[[Any], bool]) -> int:
 
 
 def attempt(make: Callable[[], Any]) -> Any:
-    """Return what a library makes, None if it fails. Each library has errors of its own type."""
+    """Return what a library makes, None if it fails. Each library raises its own types of errors."""
     try:
         return make()
     except Exception:  # noqa: BLE001

@@ -367,7 +367,8 @@ class TopicLog:
             # Beyond markers of transactions, and what compaction has left out.
             self._positions[number] = max(self._positions[number], offset)
         elif error.code() in _CUT_OFF:
-            # Of a topic that was made again, the id is new: seen later, it would be read twice.
+            # Learn the id of a topic that was made again before it is read. Otherwise, the next
+            # check would find a new id, and the topic would be read twice.
             self._check()
             self._lose(self._other or f"it no longer has offset {self._positions[number]}")
             return False
