@@ -134,17 +134,26 @@ def ranges_of(
 ) -> Iterator[Range]:
     """The offsets that a query has not read, at most `count_max` of each topic.
 
-    Those of several topics are a slice of time. A partition of its state that has to read some once
-    more gets these, and all of them. If the micro-batch lasts, partitions without new records have
-    empty ranges, as some may come; then offsets are no slices. Raises what `offsets_after` raises.
+    Those of several topics are a slice of time, and a partition of its state waits for all of them:
+    one whose end is not known may have earlier records. A partition of its state that has to read
+    some once more gets these, and all of them. If the micro-batch lasts, partitions without new
+    records have empty ranges, as some may come; then offsets are no slices. Raises what
+    `offsets_after` raises.
     """
+    topics = sorted(set(participant.places.values()))
     again = {number: share.repeats(number) for number in share.repeating}
+    waiting = {
+        partition % participant.partitions
+        for topic in topics
+        for partition in share.offsets[topic]
+        if len(topics) > 1 and (topic, partition) not in ends
+    }
     sources: dict[str, Source] = {}
-    for topic in sorted(set(participant.places.values())):
+    for topic in topics:
         starts = {
             (topic, partition): first
             for partition, first in sorted(share.offsets[topic].items())
-            if partition % participant.partitions not in again
+            if partition % participant.partitions not in again.keys() | waiting
             and (end := ends.get((topic, partition), first - 1)) >= first
             and (is_lasting or end > first)
         }

@@ -197,6 +197,8 @@ class _Member:
         self._reached: dict[Place, int] = {}
         self._times: dict[Place, int] = {}
         """Of each partition, the latest timestamp that was taken."""
+        self._ends: dict[Place, int] = {}
+        """The ends of partitions, as last heard of; only of a query of several topics."""
         self._is_joining = len({topic for topic, _ in self.offsets}) > 1
         self._hosting = hosting
         self._results = results
@@ -253,37 +255,42 @@ class _Member:
             self.failure = traceback.format_exc()
         return set()
 
-    def take(self, polled: Mapping[Place, PolledColumns]) -> None:
-        """Run the records of a round."""
+    def take(self, polled: Mapping[Place, PolledColumns]) -> bool:
+        """Run the records of a round; returns whether there are any for this member now."""
         came = self._in_time(polled) if self._is_joining else polled
         came = {place: one for place, one in came.items() if one.next > self.offsets[place]}
         if not came:
-            return
+            return False
         self.run(
             lambda one: came[place].records if (place := (one.topic, one.partition)) in came else ()
         )
         if self.failure is None:
             self._reached.update({place: one.next for place, one in came.items()})
             self.offsets.update(self._reached)
-            for place, one in came.items():
-                self._times[place] = max(self._time_of(place, one), self._times.get(place, -1))
+            if self._is_joining:
+                for place, one in came.items():
+                    self._times[place] = max(self._time_of(place, one), self._times.get(place, -1))
+        return True
 
     def _in_time(self, polled: Mapping[Place, PolledColumns]) -> Mapping[Place, PolledColumns]:
-        """Leave out what is later than records that an answer had no room for.
+        """Leave out records that may be later than some that are still to come.
 
-        Those come next, and may be as early as the last ones before them. A table's rows would miss
-        in joins to records that are taken too early. Kafka Streams also takes the earliest record
-        of all partitions of a task first, and waits for partitions that have more (KIP-695).
+        These had no room in an answer, or their leader did not answer. They may be as early as the
+        last record before them. Without this, a stream's record would be joined before older rows
+        of the table are there. Kafka Streams also takes the earliest record of all partitions of a
+        task first, and waits for partitions that have more (KIP-695).
         """
-        behind = [place for place, one in polled.items() if one.next < one.end]
+        self._ends.update({place: one.end for place, one in polled.items()})
+        nexts = {**self.offsets, **{place: one.next for place, one in polled.items()}}
+        behind = [place for place, end in self._ends.items() if nexts[place] < end]
         if not behind:
             return polled
-        until_ms = min(self._time_of(place, polled[place]) for place in behind)
+        until_ms = min(self._time_of(place, polled.get(place)) for place in behind)
         return {place: one.until(until_ms) for place, one in polled.items()}
 
-    def _time_of(self, place: Place, polled: PolledColumns) -> int:
-        """Up to when a partition has come with these records; -1 if nothing of it is known."""
-        latest_ms = polled.latest_ms
+    def _time_of(self, place: Place, polled: PolledColumns | None) -> int:
+        """The latest timestamp of a partition with these records; -1 if none is known."""
+        latest_ms = None if polled is None else polled.latest_ms
         return self._times.get(place, -1) if latest_ms is None else latest_ms
 
     def fail(self, error: Exception) -> None:
@@ -426,8 +433,9 @@ def _run_round(
             for place, offset in member.offsets.items()
             if (place, offset) in found
         }
-        member.take(came)
-        is_behind = is_behind or any(member.offsets[place] < one.end for place, one in came.items())
+        # One that only waits for another topic does not ask again at once.
+        if member.take(came):
+            is_behind |= any(member.offsets[place] < one.end for place, one in came.items())
     count = sum(len(records) for one in found.values() for records in one.records)
     return count, is_behind
 

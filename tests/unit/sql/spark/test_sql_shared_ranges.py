@@ -76,8 +76,16 @@ def test_what_is_read_once_more_ends_where_it_ended_before() -> None:
     assert found == {("t", 1): until} | ({("s", 1): until - 10} if until > 10 else {})
 
 
-def test_partitions_without_a_known_end_do_not_hold_up_the_others() -> None:
-    known = {place: end for place, end in ENDS.items() if place != ("t", 0)}
-    ranges = list(ranges_of(participant(), share({}), known, 40, after))
-    assert ("t", 0) not in {(one.topic, one.partition) for one in ranges}
-    assert ("t", 1) in {(one.topic, one.partition) for one in ranges}
+@pytest.mark.parametrize("is_lasting", [False, True])
+@pytest.mark.parametrize("topic", ["s", "t"])
+def test_a_partition_without_a_known_end_holds_up_those_that_are_joined_to_it(
+    topic: str, *, is_lasting: bool
+) -> None:
+    known = {place: end for place, end in ENDS.items() if place != (topic, 0)}
+    query, its = participant(), share({})
+    places = set()
+    for _ in range(4):
+        for one in ranges_of(query, its, known, 40, after, is_lasting=is_lasting):
+            its.offsets[one.topic][one.partition] = one.until
+            places.add((one.topic, one.partition))
+    assert places == {("s", 1), ("t", 1)}
