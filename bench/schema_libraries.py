@@ -51,7 +51,7 @@ def answers(cases: Iterable[Any], ask: Callable[[Any], bool]) -> int:
 
 
 def attempt(make: Callable[[], Any]) -> Any:
-    """Return what a library makes, None if it fails. Each library raises its own types of errors."""
+    """Return what a library makes, None if it fails. Each library raises errors of its types."""
     try:
         return make()
     except Exception:  # noqa: BLE001
