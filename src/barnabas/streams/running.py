@@ -175,9 +175,10 @@ class RunningPipeline:
         return self._figures()[0]
 
     def _figures(self) -> tuple[Progress, list[QueryFigures]]:
+        is_running = not self._has_ended.is_set()  # first: what comes with the end is final
         queries = [query.figures() for query in self._queries]
         by_topic = {one.progress.topic: one.progress for one in queries}
-        return Progress(self.name, not self._has_ended.is_set(), by_topic), queries
+        return Progress(self.name, is_running, by_topic), queries
 
     # --- inside ------------------------------------------------------------------------------
 

@@ -60,7 +60,7 @@ from barnabas.streams.mapping import RowFunction, as_python, as_spark
 from barnabas.streams.pipeline import load_pipeline
 from barnabas.streams.run_options import RunOptions
 from barnabas.streams.running import RunningPipeline
-from barnabas.streams.running_query import RunningQuery
+from barnabas.streams.running_query import QueryFigures, RunningQuery
 from barnabas.streams.schemas import ddl_of, maker_of, to_row
 from barnabas.streams.sinks import no_letters
 from barnabas.streams.sources import Source
@@ -377,6 +377,23 @@ def test_to_catch_up_a_query_waits_for_what_it_reads() -> None:
         assert queries["three-dead-letters"].must_wait()
         queries["further"]._life._has_ended = True
         assert not queries["three-dead-letters"].must_wait()
+
+
+def test_progress_of_a_pipeline_that_has_ended_is_final(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing: Any = None
+    pipeline = Pipeline("ends", CLICKS.to("x"))
+    running = RunningPipeline(pipeline.name, pipeline.outputs, None, RunOptions("n:1"), nothing)
+    figures = RunningQuery.figures
+
+    def before_the_end(query: RunningQuery) -> QueryFigures:
+        found = figures(query)
+        running.stop()
+        return found
+
+    monkeypatch.setattr(RunningQuery, "figures", before_the_end)
+    assert running.progress().is_running
+    progress = running.progress()
+    assert (progress.is_running, list(progress.queries)) == (False, ["x"])
 
 
 def test_a_connection_is_there_for_other_threads_and_cells() -> None:
