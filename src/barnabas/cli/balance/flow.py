@@ -22,14 +22,13 @@ from barnabas.cli.balance.plan_file import to_document
 from barnabas.cli.balance.survey import Survey
 from barnabas.cli.balance.throttles import clear_throttles, throttled_brokers, throttled_topics
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.output import Row, print_table, read_or_not, say
+from barnabas.cli.output import Row, first_few, print_table, read_or_not, say
 from barnabas.cli.prompts import confirm
 from barnabas.cli.units import format_bytes
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-NAMED_MAX = 3
 MOVES_SHOWN_MAX = 20
 LINE_EVERY_S = 5.0
 
@@ -95,7 +94,7 @@ def carry_out(
         return {**value, "done": True}
     if not as_json:
         if outcome.deleted:
-            say(f"Deleted during the run, and skipped: {_named(outcome.deleted)}.")
+            say(f"Deleted during the run, and skipped: {first_few(outcome.deleted)}.")
         say(f"Done: {len(outcome.moved)} partitions are where they should be.")
     return {
         **value,
@@ -120,7 +119,7 @@ def _stuck(found: Survey, stuck: Sequence[Move]) -> CliError:
     down = {broker for move in stuck for broker in move.before} - set(found.cluster.live)
     first = f"start {_nodes(sorted(down))}" if down else "run barnabas doctor"
     return CliError(
-        f"not moved: {_named(stuck)}, which have no leader to copy from",
+        f"not moved: {first_few(stuck)}, which have no leader to copy from",
         hint=f"{first}; if that is lost for good, delete the topics, or take what is left: "
         "barnabas topic elect-leaders TOPIC --unclean",
     )
@@ -216,7 +215,7 @@ def _failure(outcome: Outcome, go_on: str) -> CliError | None:
         return CliError(f"not moved: {first.message}{more}", first.code, hint)
     if outcome.changed:
         return CliError(
-            f"cancelled or changed by somebody else: {_named(outcome.changed)}",
+            f"cancelled or changed by somebody else: {first_few(outcome.changed)}",
             hint=f"{go_on} looks again",
         )
     if outcome.still_throttled:
@@ -227,11 +226,6 @@ def _failure(outcome: Outcome, go_on: str) -> CliError | None:
             "barnabas rebalance removes the throttle once they answer",
         )
     return None
-
-
-def _named(moves: Sequence[Move]) -> str:
-    shown = ", ".join(map(str, moves[:NAMED_MAX]))
-    return shown if len(moves) <= NAMED_MAX else f"{shown} and {len(moves) - NAMED_MAX} more"
 
 
 def _nodes(ids: Sequence[int]) -> str:
